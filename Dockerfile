@@ -29,6 +29,7 @@ COPY requirements ./requirements
 COPY setup.py README.md LICENSE ./
 COPY regard ./regard
 COPY pipeline/doctor/machine.py ./pipeline/doctor/
+COPY core/processor.py ./core/
 RUN python requirements/install.py --way lock --accelerator "$ACCELERATOR" .venv \
     && python requirements/install.py --way lock --add extras .venv
 # Then Regard itself, which takes seconds.

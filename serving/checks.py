@@ -1,8 +1,8 @@
 """Check an exported model as a model server would run it: in a process without Regard's other code.
 
 An isolated interpreter runs this file as a script (``python -I serving/checks.py REQUEST RESULT``).
-It imports this package, loads the SavedModel, runs real rows and compares the outputs with earlier
-ones. Both files are JSON; see `check`.
+It imports this package and ``regard.core``, loads the SavedModel, runs real rows and compares the
+outputs with earlier ones. Both files are JSON; see `check`.
 """
 
 import json
@@ -17,12 +17,18 @@ from types import ModuleType
 from typing import Any, TypedDict
 
 if __name__ == "__main__":
-    # Make regard.serving importable, and nothing else of Regard.
-    for _name, _path in (("regard", []), ("regard.serving", [str(Path(__file__).parent)])):
+    # Make regard.serving and regard.core importable, and nothing else of Regard.
+    _serving = Path(__file__).resolve().parent
+    for _name, _path in (
+        ("regard", []),
+        ("regard.serving", [str(_serving)]),
+        ("regard.core", [str(_serving.parent / "core")]),
+    ):
         _package = ModuleType(_name)
         _package.__path__ = _path
         sys.modules[_name] = _package
 
+from regard.core.processor import count_cores
 from regard.serving import check_inputs, saved_model, supported_ops
 from regard.serving.contract import DEFAULT_SIGNATURE, Contract, SavedModelError
 from regard.serving.output_comparison import OutputComparison, Tolerances
@@ -130,7 +136,7 @@ def _check_outputs(
         outputs_by_signature[signature] = batched
         entries = contract["signatures"][signature]["inputs"]
         repeated = {entry["name"]: entry["like"] for entry in entries if "like" in entry}
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # a single row keeps one core busy
+        with ThreadPoolExecutor(count_cores()) as pool:  # a single row keeps one core busy
             singles = list(
                 pool.map(lambda row, name=signature: _predict(model, name, [row]), batch)
             )

@@ -15,6 +15,7 @@ import numpy as np
 
 from regard.core.features import Kind
 from regard.core.kinds import KINDS
+from regard.core.processor import count_cores
 from regard.serving.contract import (
     DEFAULT_SIGNATURE,
     LENGTH_SPEC,
@@ -207,7 +208,7 @@ class ServedModel:
             inputs = batch_inputs(self.contract["signatures"][name]["inputs"], rows)
             return split_outputs(self.contract, name, self.run(name, inputs), len(rows))
 
-        cores = os.cpu_count() or 1 if self.device == "CPU" else 1
+        cores = count_cores() if self.device == "CPU" else 1
         size = max(-(-len(rows) // cores), _MIN_ROWS)
         parts = [rows[first : first + size] for first in range(0, len(rows), size)]
         if len(parts) < 2:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from regard.core.processor import count_cores
 from regard.serving.c_api import (
     DEADLINE_EXCEEDED,
     FAILED_PRECONDITION,
@@ -177,7 +178,7 @@ def _load(path: str | os.PathLike[str], few_runs: bool) -> _Handle:
 
 
 def _new_config() -> Any:
-    """Return a ``ConfigProto`` with the number of threads that compute one operation.
+    """Return a ``ConfigProto`` with the number of threads.
 
     The first session of a process determines it.
     """
@@ -186,6 +187,9 @@ def _new_config() -> Any:
     # a third faster (benchmarks/optimization_log.md). Delete it if TensorFlow does so by default.
     if "TF_NUM_INTRAOP_THREADS" not in os.environ:
         config.intra_op_parallelism_threads = 1
+    # TensorFlow counts the cores of the machine, and a container may use a few of them.
+    if "TF_NUM_INTEROP_THREADS" not in os.environ:
+        config.inter_op_parallelism_threads = count_cores()
     return config
 
 

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,23 @@ def test_versions_match_the_lock_file():
     assert DEFAULTS["PYTHON"] == "3.11"
     glibc = {"bookworm": (2, 36), "trixie": (2, 41)}[DEFAULTS["DEBIAN"]]
     assert machine.install_way(glibc) == "lock"
+
+
+def test_the_installer_finds_its_modules(tmp_path):
+    """Before the packages are installed, the image contains the first files only."""
+    text = "\n".join(" ".join(instruction) for instruction in instructions())
+    before = text[: text.index("RUN python requirements/install.py")]
+    for line in re.findall(r"^COPY (?!--from)(.+) \S+$", before, re.MULTILINE):
+        for name in line.split():
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
+            else:
+                (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, tmp_path / name)
+    code = "import sys; sys.path.insert(0, '.'); import regard.pipeline.doctor.machine as machine"
+    command = [sys.executable, "-S", "-c", f"{code}; print(machine.facts()['cores'])"]
+    result = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert int(result.stdout or 0) > 0, result.stderr
 
 
 def test_packages_are_verified_by_hash():

@@ -70,6 +70,20 @@ def test_the_wheel_contains_every_file(wheel):
     }
 
 
+def test_the_serving_check_imports_what_is_installed(wheel, tmp_path):
+    """An editable installation, as that of the tests, finds the packages in another way."""
+    script = wheel / "regard" / "serving" / "checks.py"
+    code = f"""
+import runpy, sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder).lower()]
+sys.argv[:] = [{str(script)!r}, "missing.json", "result.json"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    command = [sys.executable, "-I", "-c", code]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.stderr.splitlines()[-1].startswith("FileNotFoundError: "), result.stderr
+
+
 def test_the_command_runs_outside_of_the_checkout(wheel, run, tmp_path):
     assert run("-c", "import regard; print(regard.__file__)").startswith(f"{wheel}/regard/")
     assert run("-m", "regard", "--version") == f"regard {regard.__version__}\n"

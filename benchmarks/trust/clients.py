@@ -5,8 +5,8 @@
 Each client sends one row at a time, as soon as its previous request is answered, over one
 connection that stays open. The plain server answers the same requests with the stored response of
 `regard serve` and computes nothing: what it needs is the cost of gRPC in Python. Prints one line of
-JSON per round, transport and number of clients. Clients and server share the machine; all traffic
-stays on the loopback address.
+JSON per round, transport and number of clients; `rows` is the mean size of a batch. Clients and
+server share the machine; all traffic stays on the loopback address.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,9 +62,11 @@ def main(arguments: list[str]) -> int:
                 rounds = range(1, options.rounds + 1)
                 for round_, count, name in itertools.product(rounds, options.clients, systems):
                     process, connect = systems[name]
-                    used = processor_seconds(process)
+                    used, before = processor_seconds(process), _count_batches(target)
                     latencies = asyncio.run(_measure(connect, count, options.seconds))
                     used = processor_seconds(process) - used
+                    after = _count_batches(target)
+                    batches = after[1] - before[1]
                     cuts = statistics.quantiles(latencies, n=100)
                     result = {
                         "round": round_,
@@ -73,11 +76,25 @@ def main(arguments: list[str]) -> int:
                         "p50_ms": round(1000 * cuts[49], 2),
                         "p99_ms": round(1000 * cuts[98], 2),
                         "processor_ms": round(1000 * used / len(latencies), 3),
+                        "rows": round((after[0] - before[0]) / batches, 1) if batches else None,
                     }
                     print(json.dumps(result), flush=True)
         finally:
             target.stop()
     return 0
+
+
+def _count_batches(target: Target) -> tuple[float, float]:
+    """Return the rows of all batches that the server has run, and the number of these batches."""
+    url = f"http://127.0.0.1:{target.rest_port}/monitoring/prometheus/metrics"
+    with urllib.request.urlopen(url, timeout=60) as response:
+        lines = response.read().decode().splitlines()
+    name = ":tensorflow:serving:batching_session:processed_batch_size"
+    rows, count = (
+        sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name}_{field}"))
+        for field in ("sum", "count")
+    )
+    return rows, count
 
 
 async def _measure(connect: Callable[[], Any], clients: int, seconds: float) -> list[float]:

@@ -10,8 +10,10 @@ from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, results, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
+from regard.components.evaluator.external_metrics import run_commands
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
 from regard.components.evaluator.robustness import check_robustness, score_robustness
+from regard.components.evaluator.row_differences import compare_rows
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
 from regard.components.settings.evaluation import EvaluationConfig
@@ -49,8 +51,9 @@ def evaluate(
     inputs = text_inputs(contract)
     is_text = answer_kind(contract).is_text
     rows = _read_models(source, summary, config)
+    numbers = run_commands(config, scoring.required_metrics(config), rows)
     scores = {
-        model: ModelScores(outputs, config, with_attention=model not in config.baselines)
+        model: ModelScores(outputs, config, model not in config.baselines, numbers[model])
         for model, outputs in rows.items()
     }
     vocabulary, overlap = None, None
@@ -70,6 +73,9 @@ def evaluate(
     evaluation = _evaluation(summary, scores, comparison, baselines, robustness, config)
     evaluation.write(folder)
     _write_slices(folder, scored, scores, config, contract)
+    differences = compare_rows(rows, scores, slices, contract)
+    if differences is not None:
+        differences.write(folder)
     for name, lines in text_files(rows[results.CANDIDATE]).items():
         atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 

@@ -1,10 +1,12 @@
 """Metrics that a command of the user computes: one number for each row."""
 
 import functools
+import itertools
 import math
 import os
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -22,13 +24,24 @@ _MAX_BYTES = 64_000_000  # of standard output and of standard error
 _MAX_LINES = 5  # of standard error, in a message
 
 
-def metric_specs(config: EvaluationConfig) -> PluginTable[MetricSpec]:
-    """Return all metrics, including those of ``evaluation.external``."""
+# The numbers of the rows by metric.
+RowNumbers = Mapping[str, Sequence[float]]
+
+
+def metric_specs(
+    config: EvaluationConfig, numbers: RowNumbers | None = None
+) -> PluginTable[MetricSpec]:
+    """Return all metrics, including those of ``evaluation.external``.
+
+    Args:
+        config: the section.
+        numbers: what `run_commands` returned for these rows; None: each metric runs its command.
+    """
     specs = dict(METRICS.own)
     for name, metric in config.external.items():
         specs[name] = MetricSpec(
             label=metric.label or name,
-            compute=functools.partial(_compute, name, metric),
+            compute=functools.partial(_compute, name, metric, (numbers or {}).get(name)),
             output_kind=TEXT.name,
             higher_is_better=metric.higher_is_better,
             low=None,
@@ -39,33 +52,72 @@ def metric_specs(config: EvaluationConfig) -> PluginTable[MetricSpec]:
     return PluginTable(METRICS.group, specs, MetricSpec)
 
 
-def _compute(name: str, metric: ExternalMetricConfig, rows: Rows, _: MetricOptions) -> Statistics:
-    """Run the command once; samples, slices and tests use the numbers of the rows.
+def run_commands(
+    config: EvaluationConfig, names: Sequence[str], models: Mapping[str, Rows]
+) -> dict[str, dict[str, list[float]]]:
+    """Run the command of each external metric once for the rows of all models.
+
+    A learned metric is loaded once, and forms its batches of all rows.
+
+    Args:
+        config: the section.
+        names: the metrics; those that are not external are ignored.
+        models: the rows by model.
+
+    Returns:
+        The numbers of the rows by model and metric.
 
     Raises:
-        UserError: the command fails, is too slow, or does not print a finite number per row.
+        UserError: a command fails, is too slow, or does not print a finite number per row.
     """
+    numbers: dict[str, dict[str, list[float]]] = {model: {} for model in models}
+    for name in names:
+        if name in config.external:
+            rest = iter(_row_numbers(name, config.external[name], list(models.values())))
+            for model, rows in models.items():
+                numbers[model][name] = list(itertools.islice(rest, len(rows.hypotheses)))
+    return numbers
+
+
+def _compute(
+    name: str,
+    metric: ExternalMetricConfig,
+    numbers: Sequence[float] | None,
+    rows: Rows,
+    _: MetricOptions,
+) -> Statistics:
+    """Return the statistics of the rows; samples, slices and tests use their numbers."""
+    if numbers is None:
+        numbers = _row_numbers(name, metric, [rows])
     program = os.path.basename(metric.command[0])
-    sources = rows.columns.get("source", [""] * len(rows.hypotheses))
+    return mean_statistics(numbers, f"nrefs:{rows.reference_count()}|external:{program}")
+
+
+def _row_numbers(name: str, metric: ExternalMetricConfig, models: Sequence[Rows]) -> list[float]:
+    """Run the command, and return the numbers of the rows, those of the first model first."""
+    program = os.path.basename(metric.command[0])
+    count = sum(len(rows.hypotheses) for rows in models)
     with TemporaryFile() as table, TemporaryFile() as output, TemporaryFile() as errors:
-        cells = zip(sources, rows.hypotheses, rows.references, strict=True)
-        for source, hypothesis, references in cells:
-            texts = [text.translate(_ESCAPES) for text in (source, hypothesis, *references)]
-            table.write("\t".join(texts).encode() + b"\n")
+        for rows in models:
+            sources = rows.columns.get("source", [""] * len(rows.hypotheses))
+            cells = zip(sources, rows.hypotheses, rows.references, strict=True)
+            for source, hypothesis, references in cells:
+                texts = [text.translate(_ESCAPES) for text in (source, hypothesis, *references)]
+                table.write("\t".join(texts).encode() + b"\n")
         table.seek(0)
         problem = _run(metric, table, output, errors)
         lines, log = _read_lines(output), _read_lines(errors)
     values = [_number(line) for line in lines]
     wrong = [line for line, value in enumerate(values) if not math.isfinite(value)]
-    if not problem and len(values) != len(sources):
-        problem = f"printed {len(values):,} lines for {len(sources):,} rows"
+    if not problem and len(values) != count:
+        problem = f"printed {len(values):,} lines for {count:,} rows"
     elif not problem and wrong:
         problem = f"printed {lines[wrong[0]][:40]!r} in line {wrong[0] + 1:,}, no finite number"
     if problem:
         message = "\n".join([f"The command {program} {problem}.", *log[-_MAX_LINES:]])
         remedy = "Correct the command, and run again: trained models are cached."
         raise UserError(message[:2000], f"evaluation.external.{name}.command", remedy)
-    return mean_statistics(values, f"nrefs:{rows.reference_count()}|external:{program}")
+    return values
 
 
 def _read_lines(file: IO[bytes]) -> list[str]:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from regard.components.evaluator.external_metrics import metric_specs
+from regard.components.evaluator.external_metrics import RowNumbers, metric_specs
 from regard.components.evaluator.results import (
     CANDIDATE,
     PRODUCTION,
@@ -40,6 +40,7 @@ class ModelScores:
         config: the ``evaluation`` section.
         with_attention: whether the rows have attention weights, without which some metrics are left
             out.
+        numbers: the numbers of external metrics, if their commands have run.
 
     Attributes:
         metrics: the metrics of all rows, by name.
@@ -49,14 +50,20 @@ class ModelScores:
             there are no rows.
     """
 
-    def __init__(self, rows: Rows, config: EvaluationConfig, with_attention: bool = True):
+    def __init__(
+        self,
+        rows: Rows,
+        config: EvaluationConfig,
+        with_attention: bool = True,
+        numbers: RowNumbers | None = None,
+    ):
         names = required_metrics(config)
         if not with_attention:
             names = [name for name in names if not metrics.needs_attention(name)]
         alignment = GoldAlignment(**config.alignment.model_dump()) if config.alignment else None
         options = MetricOptions(config.tokenize, config.lowercase, alignment)
         try:
-            self._scorers = metrics.scorers(names, rows, options, metric_specs(config))
+            self._scorers = metrics.scorers(names, rows, options, metric_specs(config, numbers))
             self.metrics = {name: scorer.metric(name) for name, scorer in self._scorers.items()}
         except ValueError as error:
             raise UserError(str(error), where="evaluation") from error
@@ -72,6 +79,10 @@ class ModelScores:
     def subset_values(self, rows: Sequence[int]) -> dict[str, float]:
         """Return the values of the metrics on some rows."""
         return {name: scorer.subset_value(rows) for name, scorer in self._scorers.items()}
+
+    def row_values(self, name: str) -> list[float]:
+        """Return the values of a metric on each row alone; NaN where there is none."""
+        return self._scorers[name].row_values()
 
     def first_interval(self, rows: Sequence[int], samples: int) -> Interval | None:
         """Return the interval of the first metric on some rows, if there are ``samples``."""

@@ -202,7 +202,7 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
         else:
             score += f" · log-probability {log_probability:.2f}"
     inputs = [
-        _make_input(row[entry["name"]], entry["name"], KINDS[entry["kind"]], facts.config)
+        make_input(row[entry["name"]], entry["name"], KINDS[entry["kind"]], facts.config)
         for entry in contract["inputs"]
     ]
     is_available = all(entry.url is not None or not entry.kind.names_file for entry in inputs)
@@ -269,7 +269,8 @@ def small_jpeg(path: str, config: Mapping[str, Any]) -> bytes | None:
     return buffer.getvalue()
 
 
-def _make_input(value: Any, name: str, kind: Kind, config: Mapping[str, Any]) -> CardInput:
+def make_input(value: Any, name: str, kind: Kind, config: Mapping[str, Any]) -> CardInput:
+    """Return an input of a row as the page shows it; an image as a small JPEG."""
     if kind.names_file:
         content = small_jpeg(value, config)
         data = base64.b64encode(content or b"").decode("ascii")

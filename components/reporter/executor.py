@@ -10,17 +10,16 @@ from tfx.types import artifact_utils
 from regard.components.common import run_progress, runtime_parameters
 from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.common.run_record import RunRecord
-from regard.components.reporter.page import render
+from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
 from regard.core import events, provenance
-from regard.core.files import atomic_write
 
 NODE = "Reporter"
 FILE = "report.html"
 
 
 class ReporterExecutor(BaseExecutor):
-    """Writes ``report.html``."""
+    """Writes ``report.html``, and ``report.differences.html`` if there is a model in production."""
 
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
@@ -35,9 +34,9 @@ class ReporterExecutor(BaseExecutor):
         config = runtime_parameters.apply_parameters(about["config"], exec_properties)
         run = _current_run(about["name"], about["fingerprint"])
         file = Path(artifact_utils.get_single_uri(output_dict["report"])) / FILE
-        text = render(RunFacts(run, folders, about["task"], config))
-        atomic_write(file, text)
-        events.emit("result", node=NODE, text=f"{file} ({len(text.encode()) / 1e6:.1f} MB)")
+        page.write(file, RunFacts(run, folders, about["task"], config))
+        megabytes = file.stat().st_size / 1e6
+        events.emit("result", node=NODE, text=f"{file} ({megabytes:.1f} MB)")
 
 
 def _current_run(name: str, fingerprint: str) -> RunRecord:

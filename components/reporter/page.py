@@ -1,32 +1,21 @@
 """The report as one HTML page without external resources: no network, no further files."""
 
-import functools
 import io
-import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE, style
+from regard.components.reporter import difference_page
 from regard.components.reporter.attention_statistics import measure_attention
 from regard.components.reporter.examples import Card, make_cards
 from regard.components.reporter.figures import ReportFigure, draw_figures
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.summary_text import summarize_run
-from regard.components.reporter.tables import FILTERS
+from regard.components.reporter.templates import render_page, script_json
+from regard.core.files import atomic_write
 from regard.core.yaml_text import to_yaml
-from regard.serving import web
-
-_FOLDER = Path(__file__).with_name("page")
-# Attention maps and styles are shared with the page of the server.
-_SERVER_PAGE = web.PAGE_FOLDER
-_SHARED_SCRIPTS = ("dom.js", "attention.js", "heads.js")
-_SCRIPTS = (*(_SERVER_PAGE / name for name in _SHARED_SCRIPTS), _FOLDER / "report.js")
-_STYLES = (*(_SERVER_PAGE / name for name in web.STYLES), _FOLDER / "report.css")
 
 _TEXT_COLOUR, _GRID_COLOUR = "#000000", "#DDDDDD"
 DRAWING_STYLE = {"font.size": 9, "axes.edgecolor": _TEXT_COLOUR, "grid.color": _GRID_COLOUR}
@@ -45,53 +34,46 @@ _HEX_COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
 _REFERENCE = re.compile(r'(\bid="|\bhref="#|\burl\(#)')  # an id, or what refers to one
 
 
-def render(facts: RunFacts) -> str:
-    """Render the page of a run."""
+def write(path: Path, facts: RunFacts, names: Sequence[str] = ()) -> None:
+    """Write the page of a run, and next to it a page about the differences of two models.
+
+    Args:
+        path: the file of the report, replaced atomically.
+        facts: the run.
+        names: the names of both models, see `difference_page.render`.
+    """
+    differences = difference_page.render(facts, names)
+    other = difference_page.page_beside(path)
+    if differences:
+        atomic_write(other, differences)
+    atomic_write(path, render(facts, other.name if differences else ""))
+
+
+def render(facts: RunFacts, differences: str = "") -> str:
+    """Render the page of a run.
+
+    Args:
+        facts: the run.
+        differences: the file of the page about the differences of two models; empty: none.
+    """
     attention = measure_attention(facts)
     with style(DRAWING_STYLE):
         figures = [
             {**vars(figure), "svg": inline_svg(figure)} for figure in draw_figures(facts, attention)
         ]
     groups = make_cards(facts)
-    template = _environment().get_template("report.html.jinja")
-    return template.render(
+    return render_page(
+        "report",
         run=facts.run,
         facts=facts,
         summary=summarize_run(facts),
         figures=figures,
         groups=groups,
-        attention_data=_script_json(_attention_json(facts, groups)),
+        attention_data=script_json(_attention_json(facts, groups)),
         attention=attention,
+        differences=differences,
         config=to_yaml(dict(facts.config)) if facts.config else "",
-        icon=_read(_SERVER_PAGE / "icon.svg"),
-        css="\n".join(map(_read, _STYLES)),
-        script=bundle_scripts(),
     )
-
-
-@functools.cache
-def bundle_scripts() -> str:
-    """All scripts as one module, in an order in which each can use those before it."""
-    return web.bundle_scripts(*_SCRIPTS)
-
-
-@functools.cache
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-@functools.cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= FILTERS
-    environment.filters["trusted"] = Markup  # our own drawings, scripts and styles
-    return environment
 
 
 def _attention_json(facts: RunFacts, groups: Mapping[str, Sequence[Card]]) -> dict[str, object]:
@@ -101,13 +83,6 @@ def _attention_json(facts: RunFacts, groups: Mapping[str, Sequence[Card]]) -> di
         "contract": {name: facts.contract.get(name) for name in names},
         "maps": [card.attention for cards in groups.values() for card in cards],
     }
-
-
-def _script_json(value: object) -> str:
-    """JSON that can stand inside a ``script`` element, whatever its texts contain."""
-    # NaN is not JSON: the browser would reject all of it.
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def inline_svg(figure: ReportFigure) -> str:

@@ -216,11 +216,12 @@ class ExternalMetricConfig(Section):
 
     Attributes:
         command: Program and arguments, without a shell. It reads source, output and references of a
-            row per line, separated by tabs, and prints a number per line.
+            row per line, separated by tabs, and prints a number per line. It runs once, for the
+            rows of all models and baselines.
         label: Display name; null: the name.
         higher_is_better: Whether a larger value means a better model.
         scale: 100 for values that are percentages.
-        timeout: Maximum time in seconds.
+        timeout: Maximum time in seconds, for all rows.
     """
 
     command: Annotated[Listed[str], _split, Field(min_length=1, examples=["comet-rows --gpus 0"])]

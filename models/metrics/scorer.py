@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,13 @@ class Scorer:
         if self._statistics.is_exact:
             return self._statistics.value(self._statistics.sum_rows(np.asarray(indices, int)))
         return self._compute(self._rows.take(indices))
+
+    def row_values(self) -> list[float]:
+        """Return the value on each row alone; NaN for metrics that only all rows together have."""
+        statistics = self._statistics
+        if not statistics.is_exact or statistics.rows is None:
+            return [math.nan] * len(self)
+        return [float(statistics.value(row)) for row in statistics.rows]
 
     def take(self, indices: Sequence[int]) -> Scorer:
         """Return a scorer of some of the rows."""

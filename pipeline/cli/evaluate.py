@@ -59,6 +59,14 @@ def evaluate(
         Path | None,
         option("--out -o", "DIR", "Folder for outputs, metrics and report.html.", "none"),
     ] = None,
+    explore: Annotated[
+        Path | None,
+        option(
+            "--explore",
+            "FILE",
+            "HTML page about the rows on which two models differ, with the likely errors.",
+        ),
+    ] = None,
     tag: TagOption = None,
     robustness: Annotated[
         bool,
@@ -80,6 +88,8 @@ def evaluate(
       regard evaluate multi30k-en-de-fr-cs --tag fr --source a.en --target a.fr
 
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
+
+      regard evaluate quickstart@2 quickstart@1 --data a.tsv --explore a.html
 
       regard evaluate multi30k --source a.en --target a.de --robustness
 
@@ -103,6 +113,7 @@ def evaluate(
             update,
             tag,
             notes,
+            explore,
             robustness,
         )
     if as_json:
@@ -113,6 +124,8 @@ def evaluate(
     _print_robustness(result)
     if out is not None:
         terminal.print_lines(f"report  {(out / evaluation.REPORT).absolute()}")
+    if explore is not None and explore.is_file():
+        terminal.print_lines(f"differences  {explore.absolute()}")
 
 
 def _print_table(result: Evaluation, models: Sequence[str]) -> None:

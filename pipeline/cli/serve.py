@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from regard.core.errors import UserError
+from regard.core.processor import count_cores
 from regard.core.regular_files import read_regular
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
@@ -208,7 +209,7 @@ def serve(
             batching=options.BatchingOptions(
                 max_batch_size, batch_timeout / 1000, max_request_rows=max_request_rows
             ),
-            threads=os.cpu_count() or 1,
+            threads=count_cores(),
             run_seconds=timeout,
             reload_roots=tuple(reload_roots or ()),
             request_log=options.RequestLogOptions(log_requests, *log) if log_requests else None,

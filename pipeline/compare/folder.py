@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 from regard.core.files import atomic_write, write_json
+from regard.core.processor import count_cores
 from regard.core.yaml_text import to_yaml
 from regard.pipeline.compare import plots, table
 from regard.pipeline.compare.matrix import Member
 from regard.pipeline.compare.results import ComparisonResults
-from regard.pipeline.doctor import machine
 from regard.pipeline.workspace import Workspace
 
 
@@ -44,7 +44,7 @@ class ComparisonFolder:
             command: the user's command.
         """
         timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        facts = {"command": command, "time": timestamp, "cores": machine.cores()}
+        facts = {"command": command, "time": timestamp, "cores": count_cores()}
         write_json(self.root / "results.json", {**results.to_json(), **facts})
         atomic_write(self.root / "table.md", table.markdown(results, command))
         plots.write_plots(results, self.root)

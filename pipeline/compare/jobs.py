@@ -18,12 +18,12 @@ from regard.core import processes
 from regard.core.formatting import format_duration
 from regard.core.jobs import Job, JobEnd, run_jobs
 from regard.core.log_lines import LogLines
+from regard.core.processor import count_cores
 from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.gather import LAST_NODE, model_result
 from regard.pipeline.compare.matrix import Member, ModelComparison
 from regard.pipeline.compare.results import FINISHED, ModelResult
 from regard.pipeline.compare.table import summary_line
-from regard.pipeline.doctor import machine
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
     environment = processes.child_environment(REGARD_HOME=str(workspace.home))
     if jobs > 1:
         for name in _THREAD_VARIABLES:
-            environment.setdefault(name, str(max(1, machine.cores() // jobs)))
+            environment.setdefault(name, str(max(1, count_cores() // jobs)))
     return environment
 
 

@@ -1,15 +1,16 @@
 """Facts about the machine: C library, cores, memory, processor, GPUs and disk.
 
 The installer imports this module before any package is installed, so it uses only the standard
-library.
+library and `core.processor`.
 """
 
-import os
 import platform
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+
+from regard.core.processor import count_cores
 
 GIB = 1 << 30
 
@@ -31,15 +32,6 @@ def install_way(libc: tuple[int, int] | None) -> str:
     if libc is None or platform.machine() != "x86_64":
         return "none"
     return "index" if libc >= INDEX_GLIBC else "lock"
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use, including container limits."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    quota = _read("/sys/fs/cgroup/cpu.max").split()
-    if len(quota) == 2 and quota[0] != "max":
-        return max(1, min(allowed, round(int(quota[0]) / int(quota[1]))))
-    return allowed
 
 
 def memory() -> tuple[int, int]:
@@ -100,7 +92,7 @@ def facts() -> dict[str, Any]:
     values = {
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "cores": cores(),
+        "cores": count_cores(),
         "memory_bytes": memory()[0],
         "gpus": query_driver()[0],
     }

@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from regard.core.errors import EnvironmentFault, UserError
-from regard.core.processor import read_features
+from regard.core.processor import count_cores, read_features
 from regard.pipeline.doctor import backends, checks, gpus, machine
 from regard.pipeline.doctor.checks import SHIM, Check, installed_version
 from regard.pipeline.workspace import Workspace
@@ -34,7 +34,7 @@ def run_checks(environ: Mapping[str, str] = os.environ) -> list[Check]:
         checks.check_installation(libc, way, shim),
         checks.check_python(sys.version_info[:3]),
         *checks.check_packages(_requirements()),
-        checks.check_processor(machine.cores(), read_features()),
+        checks.check_processor(count_cores(), read_features()),
         checks.check_memory(*machine.memory()),
         gpus.check(way),
         *backends.check(),

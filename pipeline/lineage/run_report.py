@@ -6,7 +6,7 @@ from regard.components.common.run_record import RUNNING
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
 from regard.core.errors import EnvironmentFault, UserError
-from regard.core.files import atomic_write, is_writable
+from regard.core.files import is_writable
 from regard.core.native_output import silence_output
 from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run
@@ -34,7 +34,7 @@ def read_facts(run: Run) -> RunFacts:
 
 
 def write_report(run: Run, path: Path | None = None) -> Path:
-    """Write the page of a run atomically, and return its absolute path.
+    """Write the page of a run and that of its differences, and return the absolute path.
 
     Args:
         run: The run.
@@ -52,5 +52,5 @@ def write_report(run: Run, path: Path | None = None) -> Path:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     with silence_output():
-        atomic_write(path, page.render(read_facts(run)))
+        page.write(path, read_facts(run))
     return path

@@ -21,7 +21,7 @@ from regard.components.predictor.reference_outputs import ReferenceScores
 from regard.components.predictor.row_decoder import RowDecoder
 from regard.components.predictor.row_noise import RowNoise
 from regard.components.registry.records import VersionRecord
-from regard.components.reporter.page import render
+from regard.components.reporter import difference_page, page
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
@@ -53,6 +53,7 @@ def evaluate(
     on_progress: Callable[[str], None] = lambda text: None,
     tag: str | None = None,
     notes: list[str] | None = None,
+    explore: Path | None = None,
     robustness: bool = False,
 ) -> Evaluation:
     """Decode data with one or two models, and score them.
@@ -67,6 +68,7 @@ def evaluate(
         on_progress: called with a text while the models run.
         tag: the tag of all texts; None if a column has them, or the models have none.
         notes: receives sentences about the columns that are read.
+        explore: the file of a page about the rows on which two models differ; None: no page.
         robustness: whether to score the first model with changed inputs as well, as
             ``evaluation.robustness`` of its own evaluation says.
 
@@ -79,6 +81,8 @@ def evaluate(
     """
     if len(names) > 2:
         raise UserError(f"There are {len(names)} models.", "MODEL", "Give one or two.")
+    if explore is not None:
+        _validate_page(explore, names)
     models = [open_model(name, registry) for name in names]
     (model, record), *others = models
     for name, (other, _) in zip(names[1:], others, strict=True):
@@ -127,8 +131,15 @@ def evaluate(
         }
         prediction_table.write_summary(folder, summary)
         evaluation, _ = score(folder, folder, config)
+        facts = _run_facts(folder, names[0], description.name, record)
         if out is not None:
-            _write_report(folder, names[0], description.name, record)
+            page.write(folder / REPORT, facts, names)
+        if explore is not None:
+            content = difference_page.render(facts, names)
+            if content:
+                atomic_write(explore, content)
+            elif notes is not None:
+                notes.append("The outputs of both models are equal, so --explore writes no page.")
     return evaluation
 
 
@@ -255,8 +266,20 @@ def _decode(
     }
 
 
-def _write_report(folder: Path, name: str, task: str, record: VersionRecord) -> None:
+def _run_facts(folder: Path, name: str, task: str, record: VersionRecord) -> RunFacts:
     run = RunRecord(name=name, started=time.time(), stack=provenance.stack_versions())
     folders = dict.fromkeys(("predictions", "evaluation"), folder)
-    facts = RunFacts(run, folders, task, record.config)
-    atomic_write(folder / REPORT, render(facts))
+    return RunFacts(run, folders, task, record.config)
+
+
+def _validate_page(path: Path, names: Sequence[str]) -> None:
+    """Check what a page about the differences of two models needs, before they are decoded.
+
+    Raises:
+        UserError: there is one model, or the page cannot be written.
+    """
+    if len(names) < 2:
+        raise UserError("There is one model.", "--explore", "Name a second model to compare with.")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        problem = "The path is a folder." if path.is_dir() else "The folder does not exist."
+        raise UserError(problem, f"--explore {path}", "Give a file, such as differences.html.")

@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
+from regard.core.processor import count_cores
 from regard.serving import c_api
 from regard.serving import session as session_module
 from regard.serving.contract import read_contract
@@ -271,14 +272,17 @@ def test_an_operation_has_one_thread_unless_the_environment_says_otherwise(folde
 
 def test_the_options_are_those_of_tensorflow(folder, monkeypatch):
     """Each message is parsed with TensorFlow's own class."""
-    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+        monkeypatch.delenv(name, raising=False)
     contents = []
     monkeypatch.setattr(
         session_module, "_set_config", lambda _, config: contents.append(config.SerializeToString())
     )
     for few_runs in (False, True):
         Session(folder, few_runs)
-        options = config_pb2.ConfigProto(intra_op_parallelism_threads=1)
+        options = config_pb2.ConfigProto(
+            intra_op_parallelism_threads=1, inter_op_parallelism_threads=count_cores()
+        )
         options.graph_options.rewrite_options.disable_meta_optimizer = True
         if few_runs:
             options.graph_options.optimizer_options.do_function_inlining = True

@@ -1,8 +1,8 @@
-// The report: attention maps drawn on demand, a light and a dark theme, all groups open in print.
+// The report: attention maps drawn on demand, and all groups open in print.
 
-import { drawAttention, drawTokenWeights } from "./attention.js";
-import { make, watchOverflow } from "./dom.js";
-import { headsSection } from "./heads.js";
+import { watchOverflow } from "./dom.js";
+import { drawMap } from "./maps.js";
+import "./theme.js";
 
 const { contract, maps } = JSON.parse(document.getElementById("attention-data").textContent);
 
@@ -18,43 +18,10 @@ document.querySelector("details.attention")?.setAttribute("open", "");
 async function showMap(details) {
   const container = details.appendChild(document.createElement("div"));
   await Promise.all([...details.closest(".card").querySelectorAll("img")].map((image) => image.decode()));
-  container.append(drawMap(details));
+  const imageOf = (name) => details.closest(".card").querySelector(`img[data-input="${name}"]`);
+  container.append(drawMap(contract, maps[details.dataset.map], imageOf));
 }
 
-function drawMap(details) {
-  const { outputs, inputs, heads } = maps[details.dataset.map];
-  if (contract.looks && contract.looks.weights in outputs) {
-    const sources = Object.fromEntries(contract.inputs.map(({ name }) => [name, {
-      value: () => inputs[name],
-      image: () => details.closest(".card").querySelector(`img[data-input="${name}"]`),
-    }]));
-    return make("div", {}, drawAttention(contract, outputs, sources), ...headsSection(contract, heads, sources));
-  }
-  return drawTokenWeights(outputs, contract.inputs.map(({ name }) => name).filter((name) => `${name}_weights` in outputs));
-}
-
-// A browser may deny storage to a local file; the theme is then not remembered.
-function storeTheme(theme) {
-  try {
-    if (theme) localStorage.setItem("theme", theme);
-    return localStorage.getItem("theme");
-  } catch {
-    return theme;
-  }
-}
-
-function applyTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-}
-
-document.getElementById("theme").addEventListener("click", () => {
-  const { theme } = document.documentElement.dataset;
-  const isDark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const next = isDark ? "light" : "dark";
-  storeTheme(next);
-  applyTheme(next);
-});
 addEventListener("beforeprint", () => {
   document.querySelectorAll("details.group, details.slices").forEach((details) => { details.open = true; });
 });
-applyTheme(storeTheme());

@@ -71,6 +71,28 @@ def test_it_has_everything_that_a_metric_has(tmp_path):
     assert len([rule for rule in rules if rule[1] == "overlap"]) >= 2
 
 
+def test_the_command_runs_once_for_all_models(tmp_path):
+    log = tmp_path / "log"
+    script = f"open({str(log)!r}, 'a').write('x')\n{SCRIPT}"
+    config = {
+        **CONFIG,
+        "metrics": ["overlap"],
+        "external": external(script),
+        "thresholds": {},
+        "production": {"metric": "overlap"},
+        "baselines": ["chance", "copy"],
+    }
+    result = evaluate(tmp_path, config, WORSE, TEXTS, TEXTS)
+    assert log.read_text() == "x"
+    content = result.read("metrics.json")
+    expected = [words_in(output, text) for output, text in zip(WORSE, TEXTS, strict=True)]
+    mean = sum(expected) / len(expected)
+    assert content["metrics"]["overlap"]["value"] == pytest.approx(mean, abs=1e-12)
+    assert content["production"]["metrics"]["overlap"]["value"] == 1.0
+    values = [baseline["metrics"]["overlap"]["value"] for baseline in content["baselines"]]
+    assert values[0] < values[1] == 1.0  # the sources are the references
+
+
 def test_the_command_runs_once(tmp_path):
     script = f"open({str(tmp_path / 'log')!r}, 'a').write('x')\n{SCRIPT}"
     rows = Rows(WORSE, [[text] for text in TEXTS], {"source": TEXTS})

@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
 from regard.components.common.run_record import CACHED, DONE, Node, RunRecord
+from regard.components.evaluator.predictions import read_rows
+from regard.components.evaluator.results import CANDIDATE, PRODUCTION
+from regard.components.evaluator.row_differences import compare_rows
+from regard.components.evaluator.scoring import ModelScores
+from regard.components.evaluator.slices import Slice
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
+from regard.components.settings.evaluation import EvaluationConfig
 from regard.core.features import Feature
 from regard.serving.saved_model import Prediction
 from tests import fake_models, fake_tasks
@@ -92,6 +100,31 @@ def number_run(root: Path, rows: int = 8) -> RunFacts:
     answers = [Prediction({"similarity": n / rows}, contract) for n in range(rows)]
     facts = _write_predictions(root, "similarity", fake_tasks.SIMILARITY, inputs, answers, contract)
     _write_other_artifacts(root, contract, ["mse"], rows)
+    return facts
+
+
+def with_production(facts: RunFacts, root: Path, outputs: list[Any]) -> RunFacts:
+    """Add a model in production with other outputs, and what the Evaluator writes about both."""
+    folder = root / "predictions"
+    columns = prediction_table.read(folder / prediction_table.CANDIDATE)
+    columns["hypothesis"] = outputs
+    schema = pq.read_schema(folder / prediction_table.CANDIDATE)
+    table = pa.Table.from_pydict(columns, schema=schema)
+    pq.write_table(table, folder / prediction_table.PRODUCTION)
+    rows = {
+        model: read_rows(folder / file, facts.contract)
+        for model, file in (
+            (CANDIDATE, prediction_table.CANDIDATE),
+            (PRODUCTION, prediction_table.PRODUCTION),
+        )
+    }
+    config = EvaluationConfig(metrics=tuple(facts.metrics["metrics"]), samples=0, production=None)
+    scores = {model: ModelScores(outputs, config) for model, outputs in rows.items()}
+    count = len(outputs)
+    slices = [Slice("half", "first", range(count // 2)), Slice("half", "<b>", [count - 1])]
+    differences = compare_rows(rows, scores, slices, facts.contract)
+    assert differences is not None
+    differences.write(root / "evaluation")
     return facts
 
 

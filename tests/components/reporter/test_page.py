@@ -6,7 +6,7 @@ import pytest
 
 from regard.components.common.matplotlib_style import style
 from regard.components.common.run_record import RunRecord
-from regard.components.reporter import page
+from regard.components.reporter import page, templates
 from regard.components.reporter.attention_statistics import measure_attention
 from regard.components.reporter.figures import draw_figures
 from regard.components.reporter.run_facts import RunFacts
@@ -154,8 +154,9 @@ def test_page_of_a_failed_run():
     assert "Examples" not in text
 
 
-def test_scripts_are_bundled_into_one_module():
-    script = page.bundle_scripts()
+@pytest.mark.parametrize("name", ["report", "differences"])
+def test_scripts_are_bundled_into_one_module(name):
+    script = templates.bundle_scripts(name)
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
     names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
     assert len(set(names)) == len(names)

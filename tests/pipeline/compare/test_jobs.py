@@ -7,10 +7,10 @@ import time
 import pytest
 
 from regard.core import locks
+from regard.core.processor import count_cores
 from regard.pipeline.compare import jobs
 from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.matrix import read_comparison
-from regard.pipeline.doctor import machine
 from regard.pipeline.workspace import Workspace
 from tests.processes import wait_for
 
@@ -148,7 +148,7 @@ def test_parallel_jobs_share_the_cores(simulation):
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 130
-    assert simulation.threads() == [str(max(1, machine.cores() // 2))] * 2
+    assert simulation.threads() == [str(max(1, count_cores() // 2))] * 2
     simulation.simulate()
     assert simulation.run("--jobs", "2")[0] == 0
 

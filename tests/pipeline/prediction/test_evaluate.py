@@ -136,6 +136,37 @@ def test_two_models_are_compared(models, sides):
     assert result.production.comparison.p_value == 1.0
 
 
+def test_a_page_about_the_differences(models, sides, tmp_path, save_model):
+    class Shouter(fake_models.Reverser):
+        """Adds a sign to every output."""
+
+        def answer(self, source):
+            outputs = super().answer(source)
+            return {**outputs, "translation": outputs["translation"] + "!"}
+
+    save_model(tmp_path / "shouter", Shouter)
+    notes, file = [], tmp_path / "differences.html"
+    options = {"files": sides, "metrics": ["chrf"], "explore": file, "notes": notes}
+    result = _evaluate(models / "reverser", models / "reverser", **options)
+    assert result.rows == 5
+    assert not file.exists()
+    assert any("--explore" in note for note in notes)
+    _evaluate(models / "reverser", tmp_path / "shouter", **options, out=tmp_path / "out")
+    text = file.read_text(encoding="utf-8")
+    assert "SNUR GOD LLAMS A" in text
+    assert f"{models.name}/reverser compared with {tmp_path.name}/shouter" in text
+    assert (tmp_path / "out" / "report.differences.html").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("path", ["", "missing/differences.html"])
+def test_the_page_is_checked_before_the_models_run(models, sides, tmp_path, path):
+    names = [models / "reverser"] * (2 if path else 1)
+    file = tmp_path / (path or "differences.html")
+    with pytest.raises(UserError) as error:
+        _evaluate(*names, files=sides, explore=file, on_progress=pytest.fail)
+    assert error.value.where.startswith("--explore")
+
+
 def test_numbers_and_images(models, tmp_path):
     rated = tmp_path / "rated.tsv"
     rated.write_text("a b\ta b\t5\na b\tc d\t1\na\ta c\t3\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """Changed sources of the training rows, selected again in every epoch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -41,7 +41,7 @@ class TextNoise:
         self._probabilities = config.probabilities()
         self._max_length, self._seed = max_length, seed
 
-    def __call__(self, rows: Rows, epoch: int, numbers: Sequence[int]) -> Rows:
+    def __call__(self, rows: Rows, epoch: int, numbers: Iterable[int]) -> Rows:
         """Return rows some of whose ``<text>_ids`` are those of changed texts.
 
         Args:

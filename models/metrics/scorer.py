@@ -57,6 +57,12 @@ class Scorer:
             return self._statistics.value(self._statistics.sum_rows(np.asarray(indices, int)))
         return self._compute(self._rows.take(indices))
 
+    def row_values(self) -> np.ndarray:
+        """Return the value on each row alone, ``[rows]``."""
+        import numpy as np
+
+        return np.array([self.subset_value([row]) for row in range(len(self))], "float64")
+
     def take(self, indices: Sequence[int]) -> Scorer:
         """Return a scorer of some of the rows."""
         subset = Scorer(self._spec, self._rows.take(indices), self._options)

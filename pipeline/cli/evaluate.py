@@ -12,7 +12,14 @@ from regard.core.formatting import format_count, value_with_interval
 from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
-from regard.pipeline.cli.options import JsonOption, RegistryOption, TagOption, argument, option
+from regard.pipeline.cli.options import (
+    JsonOption,
+    MbrOption,
+    RegistryOption,
+    TagOption,
+    argument,
+    option,
+)
 from regard.pipeline.prediction import evaluate as evaluation
 from regard.pipeline.workspace import Workspace
 
@@ -23,7 +30,8 @@ def evaluate(
         argument(
             "MODEL [MODEL]",
             "NAME or NAME@VERSION in the registry, a folder with a SavedModel, or the address of a "
-            "served model, grpc://HOST:PORT/NAME. A second model is compared with the first.",
+            "served model, grpc://HOST:PORT/NAME. A second model is compared with the first, "
+            "and --mbr applies to the first alone.",
             autocompletion=complete_version,
         ),
     ],
@@ -52,6 +60,13 @@ def evaluate(
         Path | None,
         option("--out -o", "DIR", "Folder for outputs, metrics and report.html.", "none"),
     ] = None,
+    mbr: MbrOption = None,
+    samples: Annotated[
+        int | None, option("--samples", "N", "Number of samples of --mbr.", "32", min=2)
+    ] = None,
+    temperature: Annotated[
+        float | None, option("--temperature", "T", "Temperature of these samples.", "0.5")
+    ] = None,
     tag: TagOption = None,
     registry: RegistryOption = None,
     as_json: JsonOption = False,
@@ -64,6 +79,8 @@ def evaluate(
 
       regard evaluate multi30k-en-de-fr-cs --tag fr --source a.en --target a.fr
 
+      regard evaluate multi30k multi30k --mbr chrf --source a.en --target a.de
+
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
@@ -72,6 +89,9 @@ def evaluate(
     if bool(data) == any(sides.values()) or not (data or all(sides.values())):
         remedy = "Give --data FILE, or --source FILE and --target FILE."
         raise UserError("The data are missing or ambiguous.", "--data", remedy)
+    sampling = {"samples": samples, "temperature": temperature}
+    if mbr is None and any(value is not None for value in sampling.values()):
+        raise UserError("There is no choice among samples.", "--samples", "Use --mbr chrf.")
     files = [str(path.absolute()) for path in data or ()]
     root = registry or Workspace.from_environment().registry
     notes: list[str] = []
@@ -86,6 +106,8 @@ def evaluate(
             update,
             tag,
             notes,
+            {name: value for name, value in sampling.items() if value is not None},
+            mbr,
         )
     if as_json:
         terminal.print_json({"models": models, "notes": notes, **result.model_dump()})

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -33,6 +34,7 @@ from regard.models.settings.validation_errors import validation_problems
 from regard.models.tasks.description import Description
 from regard.pipeline.prediction.evaluation_data import read_data
 from regard.pipeline.prediction.input_rows import with_tag
+from regard.pipeline.prediction.mbr import MbrModel, sampling_search
 from regard.pipeline.prediction.models import open_model
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import Model, Prediction
@@ -50,6 +52,8 @@ def evaluate(
     on_progress: Callable[[str], None] = lambda text: None,
     tag: str | None = None,
     notes: list[str] | None = None,
+    search: Mapping[str, Any] | None = None,
+    mbr: str | None = None,
 ) -> Evaluation:
     """Decode data with one or two models, and score them.
 
@@ -63,6 +67,8 @@ def evaluate(
         on_progress: called with a text while the models run.
         tag: the tag of all texts; None if a column has them, or the models have none.
         notes: receives sentences about the columns that are read.
+        search: keys of the section ``search`` that replace those of the first model.
+        mbr: the utility by which the first model's samples are chosen; None: no such choice.
 
     Returns:
         The metrics with confidence intervals; those of the second model are in ``production``, with
@@ -73,7 +79,8 @@ def evaluate(
     """
     if len(names) > 2:
         raise UserError(f"There are {len(names)} models.", "MODEL", "Give one or two.")
-    models = [open_model(name, registry) for name in names]
+    models = [_open_model(names[0], registry, search, mbr)]
+    models += [open_model(name, registry) for name in names[1:]]
     (model, record), *others = models
     for name, (other, _) in zip(names[1:], others, strict=True):
         if other.contract["task"] != model.contract["task"]:
@@ -118,6 +125,16 @@ def evaluate(
         if out is not None:
             _write_report(folder, names[0], description.name, record)
     return evaluation
+
+
+def _open_model(
+    name: str, registry: Path, search: Mapping[str, Any] | None, mbr: str | None
+) -> tuple[Model, VersionRecord]:
+    """Open the first model, with the search and the choice of samples that are wanted."""
+    if mbr is None:
+        return open_model(name, registry, search=search)
+    model, record = open_model(name, registry, search=sampling_search(mbr, search or {}))
+    return MbrModel(model), record
 
 
 def _evaluation_config(

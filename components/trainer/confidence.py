@@ -48,11 +48,11 @@ def calibrate(
             used.append(references[source])
             texts.append(text)
             features.append(values)
-    is_good = np.zeros(0)
+    is_good, inputs = np.zeros(0), np.zeros((0, 1))
     if texts:
         scorer = metrics.scorers([config.metric], metrics.Rows(texts, used))[config.metric]
         is_good = (scorer.row_values() >= config.good).astype(np.float64)
-    inputs = np.array(features, np.float64).reshape(len(texts), -1)
+        inputs = np.stack(features).astype(np.float64)
     model = fit_logistic(inputs, is_good)
     if model is None:
         events.emit(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from regard.components.evaluator.results import Evaluation
+from regard.components.evaluator.results import Comparison, Evaluation, MetricResult
 from regard.core.errors import UserError
-from regard.core.formatting import format_count, value_with_interval
+from regard.core.formatting import format_count, metric_digits, value_with_interval
 from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
@@ -124,18 +124,26 @@ def _print_table(result: Evaluation, models: Sequence[str]) -> None:
     comparison = other.comparison if other else None
     headings = ["metric", *models]
     if other:
-        headings.append("p")
+        headings += ["difference", "p"]
     lines = []
     for name, metric in result.metrics.items():
         cells = [metric.label, value_with_interval(metric.model_dump(), metric.scale)]
         if other:
             other_metric = other.metrics[name]
             cells.append(value_with_interval(other_metric.model_dump(), other_metric.scale))
-            is_compared = comparison and comparison.metric == name and comparison.p_value
-            cells.append(f"{comparison.p_value:.3f}" if comparison and is_compared else "")
+            cells += _comparison_cells(comparison, metric) if comparison else ["", ""]
         lines.append([*cells, metric.signature])
     terminal.print_lines(format_count(result.rows, "row"))
     terminal.print_table([*headings, "signature"], lines, terminal.out())
+
+
+def _comparison_cells(comparison: Comparison, metric: MetricResult) -> list[str]:
+    """Return the 95% interval of the difference and its p-value, for the compared metric."""
+    if comparison.metric != metric.name:
+        return ["", ""]
+    interval, digits = comparison.difference, metric_digits(metric.scale)
+    bounds = f"{interval.low:+.{digits}f} to {interval.high:+.{digits}f}" if interval else ""
+    return [bounds, f"{comparison.p_value:.3f}" if comparison.p_value else ""]
 
 
 def _parse_columns(text: str) -> dict[str, int | str]:

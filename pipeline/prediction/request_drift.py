@@ -26,7 +26,7 @@ from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.errors import DataError
-from regard.serving.contract import PROFILE, read_contract
+from regard.serving.contract import PROFILE, SavedModelError, read_contract
 
 # Words and lengths are compared only if ten of them are expected. The divergence of two samples of
 # the same data is therefore below 0.02 on average, whatever their size.
@@ -124,7 +124,7 @@ def measure(
     path = str(folder / PROFILE)
     start = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat(timespec="milliseconds")
     reference = read_profile(path, "Give a version that `regard run` has published.")
-    calibration = read_contract(folder).get("confidence") or {}
+    calibration = _read_calibration(folder)
     counter = RequestCounter(version, reference, start, len(calibration.get("histogram", ())))
     for log in logs:
         rotated = sorted(log.parent.glob(f"{escape(log.name)}.[0-9]*"), reverse=True)
@@ -145,6 +145,14 @@ def measure(
             remedy="Log more rows with --log-sample, or give another version.",
         )
     return findings, counter.lines
+
+
+def _read_calibration(folder: Path) -> Mapping[str, Any]:
+    """Return the entry of the confidence in the contract of a version; empty without one."""
+    try:
+        return read_contract(folder).get("confidence") or {}
+    except SavedModelError:  # of another program
+        return {}
 
 
 def _confidence_drift(calibration: Mapping[str, Any], counts: Sequence[int]) -> DriftFinding:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from regard.core.errors import UserError
 from regard.core.native_output import silence_output
@@ -99,6 +100,59 @@ def test_predict_json(model, printed):
     assert one["source_cut"] == 1
     assert one["alignment"]["target"] == [*["A"] * 100, "</s>"]
     assert empty == {"source": " ", "translation": "", "score": None}
+
+
+class Confident(fake_models.Reverser):
+    """The probability of an output is its confidence; four letters have none, as blank texts."""
+
+    def contract(self):
+        contract = super().contract()
+        for name in ("serving_default", "align"):
+            signature = contract["signatures"][name]
+            signature["outputs"] = {**signature["outputs"], "confidence": []}
+        return {**contract, "confidence": {"output": "confidence", "metric": "chrf", "good": 50.0}}
+
+    def answer(self, source):
+        outputs = super().answer(source)
+        confidence = tf.exp(outputs["score"])
+        blank = tf.fill(tf.shape(confidence), np.nan)
+        return outputs | {"confidence": tf.where(outputs["score"] == -2.0, blank, confidence)}
+
+    @tf.function(input_signature=fake_models._TEXTS)
+    def translate(self, source):
+        outputs = self.answer(source)
+        return {name: outputs[name] for name in ("translation", "score", "confidence")}
+
+
+@pytest.fixture(scope="module")
+def confident(tmp_path_factory, save_model):
+    return save_model(tmp_path_factory.mktemp("confident") / "m", Confident)
+
+
+def test_uncertain_outputs_are_not_printed(confident, capfd):
+    texts = ["a", "abc", " ", "abcd"]  # with 0.61, 0.22, no prediction, and no confidence
+    predict(str(confident), texts, min_confidence=0.6)
+    output = capfd.readouterr()
+    assert output.out == "A\n\n\n\n"
+    assert "2 inputs" in output.err
+    predict(str(confident), texts, min_confidence=0.6, as_json=True, align=True)
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [line["translation"] for line in lines] == ["A", "", "", ""]
+    assert [line["abstained"] for line in lines] == [False, True, False, True]
+    assert lines[0]["confidence"] == pytest.approx(np.exp(-0.5))
+    assert [lines[1]["score"], lines[3]["confidence"]] == [-1.5, None]
+    predict(str(confident), texts, min_confidence=0.0)
+    assert capfd.readouterr().out == "A\nCBA\n\n\n"
+    predict(str(confident), texts[:2], as_json=True)
+    assert "abstained" not in capfd.readouterr().out
+
+
+def test_models_without_a_confidence(model, confident, printed):
+    with pytest.raises(UserError) as raised:
+        printed(model, "a", min_confidence=0.5)
+    assert raised.value.where == "--min-confidence"
+    with pytest.raises(UserError, match="constraints"):
+        printed(confident, "a", min_confidence=0.5, prefix="A")
 
 
 def test_two_texts_and_a_number(others, printed):

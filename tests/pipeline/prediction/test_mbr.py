@@ -86,8 +86,8 @@ def test_predict_and_evaluate(version, samples, tmp_path, capfd):
     files = {name: str(tmp_path / name) for name in sides}
     names, out = [str(version)] * 2, tmp_path / "out"
     result = evaluate(names, version.parent, files, ["chrf"], out=out, search=OPTIONS, mbr="chrf")
-    written = (out / "hypotheses.txt").read_text(encoding="utf-8").splitlines()
-    assert written == [expected[row].hypothesis for row in (0, 1, 3)]
+    lines = (out / "hypotheses.txt").read_text(encoding="utf-8").splitlines()
+    assert lines == [expected[row].hypothesis for row in (0, 1, 3)]
     difference = result.metrics["chrf"].value - result.production.metrics["chrf"].value
     interval = result.production.comparison.difference
     assert interval.low <= difference <= interval.high

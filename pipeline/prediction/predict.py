@@ -82,7 +82,7 @@ class PredictOptions:
         if self.min_confidence is None or prediction is None:
             return False
         confidence = prediction.confidence
-        return confidence is None or confidence < self.min_confidence
+        return confidence is None or not confidence >= self.min_confidence
 
 
 class InputCounts(NamedTuple):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from regard.core.errors import UserError
 from regard.core.native_output import silence_output
@@ -102,31 +101,9 @@ def test_predict_json(model, printed):
     assert empty == {"source": " ", "translation": "", "score": None}
 
 
-class Confident(fake_models.Reverser):
-    """The probability of an output is its confidence; four letters have none, as blank texts."""
-
-    def contract(self):
-        contract = super().contract()
-        for name in ("serving_default", "align"):
-            signature = contract["signatures"][name]
-            signature["outputs"] = {**signature["outputs"], "confidence": []}
-        return {**contract, "confidence": {"output": "confidence", "metric": "chrf", "good": 50.0}}
-
-    def answer(self, source):
-        outputs = super().answer(source)
-        confidence = tf.exp(outputs["score"])
-        blank = tf.fill(tf.shape(confidence), np.nan)
-        return outputs | {"confidence": tf.where(outputs["score"] == -2.0, blank, confidence)}
-
-    @tf.function(input_signature=fake_models._TEXTS)
-    def translate(self, source):
-        outputs = self.answer(source)
-        return {name: outputs[name] for name in ("translation", "score", "confidence")}
-
-
 @pytest.fixture(scope="module")
 def confident(tmp_path_factory, save_model):
-    return save_model(tmp_path_factory.mktemp("confident") / "m", Confident)
+    return save_model(tmp_path_factory.mktemp("confident") / "m", fake_models.Confident)
 
 
 def test_uncertain_outputs_are_not_printed(confident, capfd):

@@ -1,30 +1,21 @@
 """How well the confidence of a model predicts which outputs are good, on the test split."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from regard.components.common import prediction_table
 from regard.components.common.artifact_files import JsonFile
 from regard.models import metrics
-from regard.models.calibration import area_under_roc, expected_calibration_error, reliability
+from regard.models.calibration import (
+    ReliabilityBin,
+    area_under_roc,
+    expected_calibration_error,
+    reliability,
+)
 from regard.models.metrics import Rows
 from regard.serving.contract import Contract
-
-
-class Bin(BaseModel):
-    """A bin of the reliability diagram; see `regard.models.calibration.ReliabilityBin`."""
-
-    model_config = ConfigDict(frozen=True)
-
-    low: float
-    high: float
-    rows: int
-    probability: float
-    share: float
 
 
 class ConfidenceResult(JsonFile):
@@ -54,7 +45,7 @@ class ConfidenceResult(JsonFile):
     ece: float
     score_auroc: float | None
     score_ece: float
-    bins: list[Bin]
+    bins: list[ReliabilityBin]
 
 
 def measure_confidence(table: Path, rows: Rows, contract: Contract) -> ConfidenceResult | None:
@@ -90,7 +81,7 @@ def measure_confidence(table: Path, rows: Rows, contract: Contract) -> Confidenc
         ece=expected_calibration_error(confidence, labels),
         score_auroc=_finite(area_under_roc(means, labels)),
         score_ece=expected_calibration_error(np.exp(means), labels),
-        bins=[Bin(**dataclasses.asdict(part)) for part in reliability(confidence, labels)],
+        bins=list(reliability(confidence, labels)),
     )
 
 

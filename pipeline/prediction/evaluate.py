@@ -34,7 +34,7 @@ from regard.models.settings.validation_errors import validation_problems
 from regard.models.tasks.description import Description
 from regard.pipeline.prediction.evaluation_data import read_data
 from regard.pipeline.prediction.input_rows import with_tag
-from regard.pipeline.prediction.mbr import MbrModel, sampling_search
+from regard.pipeline.prediction.mbr import open_sampled
 from regard.pipeline.prediction.models import open_model
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import Model, Prediction
@@ -133,8 +133,7 @@ def _open_model(
     """Open the first model, with the search and the choice of samples that are wanted."""
     if mbr is None:
         return open_model(name, registry, search=search)
-    model, record = open_model(name, registry, search=sampling_search(mbr, search or {}))
-    return MbrModel(model), record
+    return open_sampled(name, registry, mbr, search)
 
 
 def _evaluation_config(

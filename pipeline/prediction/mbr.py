@@ -1,11 +1,13 @@
 """Minimum Bayes risk decoding with any model that draws samples, outside of its graph."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from regard.components.registry.records import VersionRecord
 from regard.core.errors import UserError
 from regard.models.mbr import UTILITIES, choose_sample
-from regard.pipeline.prediction.models import N_BEST
+from regard.pipeline.prediction.models import N_BEST, open_model
 from regard.serving.contract import DEFAULT_SIGNATURE, Contract, answer_kind
 from regard.serving.saved_model import InputRow, Model, Prediction
 
@@ -36,6 +38,30 @@ def sampling_search(utility: str, search: Mapping[str, Any]) -> dict[str, Any]:
         message = f"There is nothing to choose from {options['samples']} samples."
         raise UserError(message, "--samples", "Use at least 2.")
     return options
+
+
+def open_sampled(
+    text: str,
+    registry: Path,
+    utility: str,
+    search: Mapping[str, Any] | None = None,
+    server: str | None = None,
+) -> tuple[Model, VersionRecord]:
+    """Load a model whose outputs are chosen among its samples; see ``open_model``.
+
+    Args:
+        text: the model.
+        registry: the registry's folder.
+        utility: a key of `UTILITIES`.
+        search: options of the samples.
+        server: the address of a server, which cannot draw other samples than its model.
+
+    Raises:
+        UserError: there is no such model, or it has no samples to choose from.
+    """
+    options = sampling_search(utility, search or {})
+    model, record = open_model(text, registry, server, options)
+    return MbrModel(model), record
 
 
 class MbrModel:

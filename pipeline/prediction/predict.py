@@ -13,7 +13,7 @@ from regard.core.native_output import silence_output
 from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, OutputConstraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow, with_tag
-from regard.pipeline.prediction.mbr import MbrModel, sampling_search
+from regard.pipeline.prediction.mbr import open_sampled
 from regard.pipeline.prediction.models import N_BEST, open_model
 from regard.pipeline.prediction.output_format import to_list
 from regard.serving.contract import DEFAULT_SIGNATURE, Contract, SavedModelError, input_kinds
@@ -114,12 +114,7 @@ def predict(
 
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        search = options.search
-        if options.mbr is not None:
-            search = sampling_search(options.mbr, search)
-        model, _ = open_model(name, registry, options.server, search, few_runs=bool(texts))
-        if options.mbr is not None:
-            model = MbrModel(model)
+        model = _open(name, registry, options, few_runs=bool(texts))
         signature = options.signature(model.contract)
         batches = InputParser(model.contract, options.on_note, options.on_read).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
@@ -140,6 +135,12 @@ def predict(
             title = f"{folder.rpartition('/')[2]}@{last}" if is_version else last
             attention_page.write(options.picture, title, model, pairs)
     return InputCounts(truncated, uncertain)
+
+
+def _open(name: str, registry: Path, options: PredictOptions, few_runs: bool) -> Model:
+    if options.mbr is not None:
+        return open_sampled(name, registry, options.mbr, options.search, options.server)[0]
+    return open_model(name, registry, options.server, options.search, few_runs)[0]
 
 
 def predict_rows(

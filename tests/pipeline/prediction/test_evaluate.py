@@ -203,8 +203,8 @@ def recorded(monkeypatch):
     """Sets the configuration that the models were trained with."""
 
     def record(**config):
-        def open_with_record(name, registry):
-            model, entry = open_model(name, registry)
+        def open_with_record(name, registry, search=None):
+            model, entry = open_model(name, registry, search=search)
             return model, entry.model_copy(update={"config": config})
 
         monkeypatch.setattr(module, "open_model", open_with_record)

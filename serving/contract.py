@@ -75,6 +75,16 @@ class SizeEntry(TypedDict, total=False):
     unit: str
 
 
+class ConfidenceEntry(TypedDict):
+    """The output with the confidence, and what it is the probability of."""
+
+    output: str
+    metric: NotRequired[str]  # not known of a served model
+    good: NotRequired[float]
+    histogram: NotRequired[list[int]]
+    max_drift: NotRequired[float]
+
+
 class Contract(TypedDict):
     """The contents of ``contract.json``."""
 
@@ -90,6 +100,7 @@ class Contract(TypedDict):
     looks: AttentionEntry | None
     heads: NotRequired[HeadsEntry | None]  # not in older exports
     cut: str | None
+    confidence: NotRequired[ConfidenceEntry | None]  # not in older exports
     tags: NotRequired[list[str]]
     blank: NotRequired[str]
     signatures: dict[str, SignatureEntry]

@@ -80,6 +80,13 @@ class Prediction:
         return None if name is None or math.isnan(self.outputs[name]) else self.outputs[name]
 
     @property
+    def confidence(self) -> float | None:
+        """The probability that the hypothesis is good; None if there is none."""
+        entry = self.contract.get("confidence")
+        value = self.outputs.get(entry["output"]) if entry else None
+        return None if value is None or math.isnan(value) else value
+
+    @property
     def attention(self) -> tuple[Any, Any, np.ndarray] | None:
         """The tokens of the output and of the input, and the weights ``[output, input]``.
 

@@ -162,6 +162,28 @@ class Reverser(tf.Module):
         return self.answer(source)
 
 
+class Confident(Reverser):
+    """The probability of an output is its confidence; four letters have none, as blank texts."""
+
+    def contract(self) -> dict[str, Any]:
+        contract = super().contract()
+        for name in ("serving_default", "align"):
+            signature = contract["signatures"][name]
+            signature["outputs"] = {**signature["outputs"], "confidence": []}
+        return {**contract, "confidence": {"output": "confidence", "metric": "chrf", "good": 50.0}}
+
+    def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        outputs = super().answer(source)
+        confidence = tf.exp(outputs["score"])
+        blank = tf.fill(tf.shape(confidence), float("nan"))
+        return outputs | {"confidence": tf.where(outputs["score"] == -2.0, blank, confidence)}
+
+    @tf.function(input_signature=_TEXTS)
+    def translate(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        outputs = self.answer(source)
+        return {name: outputs[name] for name in ("translation", "score", "confidence")}
+
+
 class ManyHeaded(Reverser):
     """A reverser with two layers of three heads: of a layer the first looks as it should, the
     others look back to front and evenly.

@@ -9,6 +9,7 @@ from regard.components.common import prediction_table
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, results, scoring
+from regard.components.evaluator.confidence import measure_confidence
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.external_metrics import run_commands
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
@@ -79,6 +80,9 @@ def evaluate(
     for name, lines in text_files(rows[results.CANDIDATE]).items():
         atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 
+    table = source / prediction_table.CANDIDATE
+    if confidence := measure_confidence(table, rows[results.CANDIDATE], contract):
+        confidence.write(folder)
     degenerate: dict[str, results.DegenerateCheck] = {}
     if is_text:
         _warn_about_tokenization(rows[results.CANDIDATE], config)

@@ -61,6 +61,7 @@ class Comparison(_Model):
         samples: the number of samples.
         p_value: the p-value on all rows; None without a test, or if the metric is undefined.
         slices: the tests in slices.
+        difference: the 95% interval of the difference on all rows; None without samples.
     """
 
     metric: str
@@ -68,6 +69,7 @@ class Comparison(_Model):
     samples: int
     p_value: float | None
     slices: tuple[SliceTest, ...] = ()
+    difference: Interval | None = None
 
 
 class ProductionResult(_Model):

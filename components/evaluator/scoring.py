@@ -82,7 +82,7 @@ class ModelScores:
 
     def row_values(self, name: str) -> list[float]:
         """Return the values of a metric on each row alone; NaN where there is none."""
-        return self._scorers[name].row_values()
+        return self._scorers[name].row_values().tolist()
 
     def first_interval(self, rows: Sequence[int], samples: int) -> Interval | None:
         """Return the interval of the first metric on some rows, if there are ``samples``."""
@@ -104,6 +104,13 @@ class ModelScores:
         if rows is not None:
             scorer, other_scorer = scorer.take(rows), other_scorer.take(rows)
         return significance.p_value(scorer, other_scorer, test, samples)
+
+    def difference_interval(self, other: ModelScores, name: str, samples: int) -> Interval | None:
+        """Return the interval of a metric's difference to another model, if there are samples."""
+        if not samples:
+            return None
+        scorers = self._scorers[name], other._scorers[name]
+        return significance.difference_interval(*scorers, samples)
 
 
 def score_slices(scores: Mapping[str, ModelScores], slices: Sequence[Slice]) -> list[Slice]:
@@ -164,7 +171,14 @@ def compare(
         )
         for part, p in zip(slices, p_values, strict=True)
     ]
-    return Comparison(metric=name, test=test, samples=samples, p_value=p_value, slices=tuple(tests))
+    return Comparison(
+        metric=name,
+        test=test,
+        samples=samples,
+        p_value=p_value,
+        slices=tuple(tests),
+        difference=candidate.difference_interval(other, name, samples),
+    )
 
 
 def compare_baselines(

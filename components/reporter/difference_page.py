@@ -34,11 +34,11 @@ def render(facts: RunFacts, names: Sequence[str] = ()) -> str:
         names: the names of both models; none: the candidate and the version in production.
 
     Returns:
-        The page; empty if there are no two models, or no row on which they differ.
+        The page; empty if there are no two models, or no metric of single rows.
     """
     folder = facts.folders.get("evaluation")
     differences = RowDifferences.read(folder) if folder else None
-    if differences is None or not differences.rows or facts.table is None:
+    if differences is None or facts.table is None:
         return ""
     names = [_short_name(name) for name in names]
     if not names:

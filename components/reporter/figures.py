@@ -55,6 +55,7 @@ def draw_figures(facts: RunFacts, attention: AttentionStatistics | None) -> list
     """Draw all figures that have data, with the active ``matplotlib_style``."""
     history = facts.training.get("history", [])
     figures = [_draw_by_length(facts)] if facts.by_length and facts.metrics else []
+    figures += [_draw_reliability(facts.confidence)] if facts.confidence else []
     unit = facts.training.get("unit", "tokens")
     curves = _curves(history, unit, *_evaluated_rows(facts))
     figures += [_draw_curve(history, curve) for curve in curves]
@@ -195,6 +196,30 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
     if any(bucket.get("intervals") for bucket in buckets):
         title += " with 95% intervals"
     return ReportFigure("by-length", "scores", title, figure, header, rows, tooltips)
+
+
+def _draw_reliability(confidence: Mapping[str, Any]) -> ReportFigure:
+    """The share of good outputs by confidence (Niculescu-Mizil and Caruana 2005, figure 1)."""
+    figure, axes = _new_axes()
+    bins = confidence["bins"]
+    labels = [f"{100 * part['low']:.0f}–{100 * part['high']:.0f}%" for part in bins]
+    rows = [
+        [label, f"{part['rows']:,}", *(format_share(part[key]) for key in ("probability", "share"))]
+        for label, part in zip(labels, bins, strict=True)
+    ]
+    axes.plot([0, 1], [0, 1], color=GREY, lw=1, linestyle="--")
+    notes = [f"{row[0]}: {row[1]} rows, {row[3]} good" for row in rows]
+    points = {part["probability"]: part["share"] for part in bins}
+    tooltips = _plot(axes, "confidence", points, notes, color=BLUE)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1.03)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
+    axes.set_xlabel("confidence")
+    axes.set_ylabel("share of good outputs")
+    title = f"Reliability of the confidence ({confidence['label']} ≥ {confidence['good']:g})"
+    header = ["confidence", "rows", "mean", "good"]
+    return ReportFigure("reliability", "scores", title, figure, header, rows, tooltips)
 
 
 def _draw_lengths(

@@ -64,10 +64,11 @@ class RunFacts:
     # The Predictor's summary, with the contract of the model.
     predictions = _artifact_file("predictions", prediction_table.SUMMARY)
     # Metrics of the model, production and baselines; metrics by input length and in slices;
-    # checks for degenerate outputs.
+    # the calibration of the confidence; checks for degenerate outputs.
     metrics = _artifact_file("evaluation", "metrics.json")
     by_length = _artifact_file("evaluation", "by_length.json")
     slices = _artifact_file("evaluation", "slices.json")
+    confidence = _artifact_file("evaluation", "confidence.json")
     output_checks = _artifact_file("evaluation", "checks.json")
     # The decision of the gate, the serving check, and the published version.
     blessing = _artifact_file("blessing", "blessing.json")

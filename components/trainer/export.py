@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from regard.components.common.tokenizers import create_tokenizers, vocabulary_sizes
 from regard.components.settings.trainer import StartingModel, TrainerConfig
+from regard.components.trainer.confidence import calibrate
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
@@ -23,7 +24,7 @@ from regard.core.regular_files import read_regular
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
 from regard.models.tasks.network import Network
-from regard.models.tasks.served_model import ExportedModel, Row, ServedModule
+from regard.models.tasks.served_model import ExportedModel, Row
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
 from regard.serving.contract import (
@@ -51,6 +52,7 @@ def export(
     folder: str | Path,
     rows: Iterable[Row] = (),
     ensemble: Sequence[StartingModel] = (),
+    calibration_rows: Iterable[Row] = (),
 ) -> None:
     """Write the SavedModel with the task's signatures, its contract, and reference outputs.
 
@@ -66,6 +68,7 @@ def export(
         folder: replaced atomically, if it contains an earlier export.
         rows: training rows for the reference outputs.
         ensemble: other models; not empty: the ensemble of the trained model and these is written.
+        calibration_rows: rows of the eval split for ``serving.confidence``, if it is set.
     """
     float_model = build_float32(network, config, tokenizers)
     float_model.set_weights(model.get_weights())
@@ -74,6 +77,8 @@ def export(
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
     module = _create_served_module(network, float_model, config, tokenizers)
+    if config.serving.confidence:
+        module.calibration = calibrate(module, calibration_rows, config.serving.confidence)
     served = module.served_model()
     inputs = [module.raw_inputs(row) for row in rows]
     references = json.dumps(_reference_outputs(served, inputs), ensure_ascii=False) + "\n"
@@ -95,7 +100,7 @@ def build_float32(network: Network, config: TrainerConfig, tokenizers: Mapping[s
 
 def _create_served_module(
     network: Network, model: TrainableModel, config: TrainerConfig, tokenizers: Mapping[str, Any]
-) -> ServedModule:
+) -> Any:
     """Return what the settings of a training export."""
     return tasks.get_served_module(config.task)(
         network.description,

@@ -1,5 +1,7 @@
 """Train a model, and write what the Trainer produces: models, their contract, and a record."""
 
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 from regard.components.common.tokenizers import create_tokenizers
@@ -12,6 +14,7 @@ from regard.components.trainer.starting_models import check_ensemble, read_start
 from regard.components.trainer.train import TrainingResult, train
 from regard.core import events
 from regard.core.files import write_json
+from regard.models.tasks.served_model import Row
 
 # Rows whose outputs the serving check compares with those of the exported model.
 _REFERENCE_ROWS = 8
@@ -45,7 +48,8 @@ def export_trained(result: TrainingResult) -> None:
     events.emit("progress", node=NODE, text=f"step {state.step} · exporting the model")
     rows = result.eval_batches.complete_rows(_REFERENCE_ROWS)
     tokenizers = create_tokenizers(result.sentencepiece_models)
-    export(model, result.network, config, tokenizers, job.export_folder, rows, ensemble)
+    folder, calibration_rows = job.export_folder, _calibration_rows(result)
+    export(model, result.network, config, tokenizers, folder, rows, ensemble, calibration_rows)
     if not ensemble:  # the weights of an ensemble are those of several models
         write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
     model.save(Path(job.run_folder) / "model.keras")
@@ -70,3 +74,12 @@ def export_trained(result: TrainingResult) -> None:
     write_json(Path(job.run_folder) / "training.json", record)
     events.emit("result", node=NODE, text=f"training ended by {state.stop_reason}")
     Checkpoints(job.run.checkpoint_folder).prune_others(keep=2)
+
+
+def _calibration_rows(result: TrainingResult) -> Iterator[Row]:
+    """Return the rows of the eval split that ``serving.confidence`` is fitted on."""
+    confidence = result.job.config.serving.confidence
+    if confidence is None:
+        return iter(())
+    batches = dataclasses.replace(result.eval_batches, max_rows=confidence.rows)
+    return batches.complete_rows(confidence.rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -58,12 +57,17 @@ class Scorer:
             return self._statistics.value(self._statistics.sum_rows(np.asarray(indices, int)))
         return self._compute(self._rows.take(indices))
 
-    def row_values(self) -> list[float]:
-        """Return the value on each row alone; NaN for metrics that only all rows together have."""
+    def row_values(self) -> np.ndarray:
+        """Return the value on each row alone, ``[rows]``.
+
+        All are NaN for metrics that only all rows together have.
+        """
+        import numpy as np
+
         statistics = self._statistics
         if not statistics.is_exact or statistics.rows is None:
-            return [math.nan] * len(self)
-        return [float(statistics.value(row)) for row in statistics.rows]
+            return np.full(len(self), np.nan)
+        return np.array([statistics.value(row) for row in statistics.rows], "float64")
 
     def take(self, indices: Sequence[int]) -> Scorer:
         """Return a scorer of some of the rows."""

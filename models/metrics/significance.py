@@ -52,11 +52,36 @@ def confidence_interval(scorer: Scorer, samples: int = 1000) -> Interval | None:
         return None
     resamples = _bootstrap_samples(len(scorer), samples)
     values = np.array([scorer.sample_value(indices) for indices in resamples])
+    return _interval(values, samples)
+
+
+def _interval(values: np.ndarray, samples: int) -> Interval | None:
+    """Return the interval of 95% of the finite values; None if too few of them are finite."""
+    import numpy as np
+
     finite = np.sort(values[np.isfinite(values)])
-    if len(finite) < (1 - _MAX_UNDEFINED) * samples:
+    if not len(finite) or len(finite) < (1 - _MAX_UNDEFINED) * samples:
         return None
     outside = len(finite) // 40
     return Interval(float(finite[outside]), float(finite[-outside - 1]), samples)
+
+
+def difference_interval(scorer: Scorer, other: Scorer, samples: int = 1000) -> Interval | None:
+    """Return the 95% interval of a metric's difference between two models on the same rows.
+
+    Both models are scored on the same samples (Koehn 2004, §4); None if the metric is undefined in
+    too many of them.
+
+    Args:
+        scorer: the outputs of one model.
+        other: the outputs of the other model, whose value is subtracted.
+        samples: the number of samples.
+    """
+    import numpy as np
+
+    resamples = _bootstrap_samples(len(scorer), samples)
+    values = np.array([scorer.sample_value(x) - other.sample_value(x) for x in resamples])
+    return _interval(values, samples)
 
 
 def p_value(

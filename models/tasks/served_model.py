@@ -60,6 +60,10 @@ class ExportedModel:
               heads, ...]``; or None;
             - ``cut``: the output that counts the truncated tokens of an input, of a very long one
               at least, or None;
+            - ``confidence``: the ``output`` with the probability that an output is good, the
+              ``metric`` of a row and its lowest ``good`` value, the ``histogram`` of the confidence
+              on the eval split in bins of equal widths, and the limit of the drift from it,
+              ``max_drift``; or None;
             - ``tags``: the tags that a text may begin with, as ``<de> A dog runs.``; the model was
               trained with one of them before every text. Empty: none;
             - ``blank``: the regular expression of a whole text without a visible character, whose
@@ -177,6 +181,7 @@ class ServedModule(tf.Module):
             "scored": "score",
             "heads": None,
             "cut": None,
+            "confidence": None,
             "tags": list(self.tags),
             "blank": BLANK,
             **self.contract(),

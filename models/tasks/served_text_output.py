@@ -10,8 +10,9 @@ from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks import search_outputs
-from regard.models.tasks.copy_tokenizer import token_strings
-from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
+from regard.models.tasks.confidence import CONFIDENCE, Calibration, output_features
+from regard.models.tasks.copy_tokenizer import detokenize, token_strings
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, Row, ServedModule
 from regard.models.tasks.text_preprocessing import limit_characters
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
@@ -35,6 +36,7 @@ class ServedTextOutput(ServedModule):
         source_labels: The input or output with the labels of the attended positions.
         source_lengths: The lengths of the dimensions of the attended positions.
         cut_outputs: The output with the number of truncated tokens, if a source can be truncated.
+        calibration: What computes the output ``confidence``; None without it.
     """
 
     prefix: str
@@ -42,6 +44,7 @@ class ServedTextOutput(ServedModule):
     source_labels: str
     source_lengths: list[str | None]
     cut_outputs: OutputLengths = {}
+    calibration: Calibration | None = None
     _model: Seq2Seq
 
     @property
@@ -58,13 +61,14 @@ class ServedTextOutput(ServedModule):
         target = {"name": self._description.reference.name, "kind": "text", "like": output}
         pair = [*self._inputs, target]
         best: OutputLengths = {output: [], "score": [], **self.cut_outputs}
+        rated: OutputLengths = {**best, CONFIDENCE: []} if self.calibration else best
         tokens: OutputLengths = {f"{self.prefix}pieces": [length], length: []}
         alignment: OutputLengths = {"alignment": [length, *self.source_lengths]}
         scores: OutputLengths = {f"{self.prefix}scores": [length], f"{self.prefix}cut": []}
         signatures = {
-            "serving_default": ExportedSignature(self.predict, self._inputs, best),
+            "serving_default": ExportedSignature(self.predict, self._inputs, rated),
             "align": ExportedSignature(
-                self.align, self._inputs, {**best, **self.source_outputs, **tokens, **alignment}
+                self.align, self._inputs, {**rated, **self.source_outputs, **tokens, **alignment}
             ),
             "score": ExportedSignature(
                 self.score,
@@ -92,7 +96,14 @@ class ServedTextOutput(ServedModule):
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
+            "confidence": self.calibration.entry() if self.calibration else None,
         }
+
+    def raw_reference(self, row: Row) -> str:
+        """Return the reference of a training row, as the tokenizer has normalized it."""
+        ids = tf.constant(row[f"{self._description.reference.name}_ids"], tf.int32)[None]
+        text = detokenize(self._tokenizer, tf.RaggedTensor.from_tensor(ids))[0]
+        return str(text.numpy().decode(errors="replace"))
 
     def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
         """Return which inputs have no content, ``[batch]``; their output is empty."""
@@ -117,11 +128,23 @@ class ServedTextOutput(ServedModule):
         """Return the best text of each source ``[batch]``, and its ``score`` ``[batch]``.
 
         The score is the natural logarithm of the probability. Of a blank source, the text is empty
-        and the score NaN.
+        and the score NaN, as the ``confidence`` ``[batch]``, if there is a calibration.
         """
         encoded, cut, tokenizer = self._encode(source)
         hypotheses = self._hypotheses(source, encoded, self._search.best())
-        return self._best(tokenizer, cut, hypotheses)
+        outputs = self._best(tokenizer, cut, hypotheses)
+        if self.calibration is None:
+            return outputs
+        alignment = self._attention(encoded, hypotheses)
+        return {**outputs, **self._confidence(encoded, hypotheses, alignment)}
+
+    def predict_features(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the ``text`` of each source, and its ``features`` for a calibration."""
+        encoded, cut, tokenizer = self._encode(source)
+        hypotheses = self._hypotheses(source, encoded, self._search.best())
+        alignment = self._attention(encoded, hypotheses)
+        text = self._best(tokenizer, cut, hypotheses)[self._description.output]
+        return {"text": text, "features": self._features(encoded, hypotheses, alignment)}
 
     def predict_constrained(
         self, source: tf.Tensor, prefix: tf.Tensor, phrases: tf.Tensor
@@ -177,13 +200,13 @@ class ServedTextOutput(ServedModule):
         encoded, cut, tokenizer = self._encode(source)
         hypotheses = self._hypotheses(source, encoded, self._search.best())
         ids = hypotheses.ids[:, 0]
-        _, alignment = self._model.teacher_force(encoded, ids)
-        mask = tf.cast(ids != PAD, tf.float32)[:, :, None]
+        alignment = self._attention(encoded, hypotheses)
         return {
             **self._best(tokenizer, cut, hypotheses),
+            **self._confidence(encoded, hypotheses, alignment),
             **self._describe_source(source, encoded, cut, tokenizer),
             **self._describe_target(tokenizer, ids),
-            "alignment": self._shape_weights(tf.cast(alignment, tf.float32) * mask),
+            "alignment": self._shape_weights(alignment),
         }
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -295,6 +318,31 @@ class ServedTextOutput(ServedModule):
         scores = hypotheses.log_probabilities[:, 0]
         outputs = {self._description.output: texts, "score": scores}
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
+
+    def _attention(self, encoded: tf.Tensor, hypotheses: Hypotheses) -> tf.Tensor:
+        """Return the attention of the best hypotheses, ``[batch, target, source]``, float32."""
+        ids = hypotheses.ids[:, 0]
+        _, alignment = self._model.teacher_force(encoded, ids)
+        return tf.cast(alignment, tf.float32) * tf.cast(ids != PAD, tf.float32)[:, :, None]
+
+    def _features(
+        self, encoded: tf.Tensor, hypotheses: Hypotheses, alignment: tf.Tensor
+    ) -> tf.Tensor:
+        scores, lengths = hypotheses.log_probabilities[:, 0], hypotheses.lengths[:, 0]
+        return output_features(scores, lengths, alignment, self._source_sizes(encoded, alignment))
+
+    def _confidence(
+        self, encoded: tf.Tensor, hypotheses: Hypotheses, alignment: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Return the output ``confidence``; nothing without a calibration."""
+        if self.calibration is None:
+            return {}
+        features = self._features(encoded, hypotheses, alignment)
+        return {CONFIDENCE: self.calibration.confidence(features)}
+
+    def _source_sizes(self, encoded: tf.Tensor, alignment: tf.Tensor) -> tf.Tensor:
+        """Return the numbers of positions that can be attended to, ``[batch]``."""
+        return tf.fill([tf.shape(alignment)[0]], tf.shape(alignment)[2])
 
     def _describe_target(
         self, tokenizer: Any, ids: tf.Tensor, target: tf.Tensor | None = None

@@ -14,6 +14,7 @@ from regard.core.native_output import silence_output
 from regard.pipeline.prediction import evaluate as evaluation
 from regard.pipeline.prediction.constraints import OutputConstraints, read_glossary
 from regard.pipeline.prediction.input_rows import InputParser, split_batches
+from regard.pipeline.prediction.mbr import open_sampled
 from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.output_format import split_hypotheses
 from regard.pipeline.prediction.predict import PredictOptions, predict_rows, scored_signature
@@ -26,13 +27,16 @@ AnyPath = str | os.PathLike[str]
 Row = str | Sequence[str]
 
 
-def load_model(model: AnyPath, search: Mapping[str, Any] | None = None) -> Model:
+def load_model(
+    model: AnyPath, search: Mapping[str, Any] | None = None, mbr: str | None = None
+) -> Model:
     """Load a model, or connect to a served one.
 
     Args:
         model: ``NAME`` or ``NAME@VERSION`` in the workspace's registry, a folder with a
             SavedModel, or ``grpc://HOST:PORT/NAME`` of a server.
         search: Keys of the section ``search`` that replace those of the model.
+        mbr: ``chrf``: Each output is the one of several samples that is most like all others.
 
     Returns:
         The model, with its ``contract``.
@@ -42,6 +46,8 @@ def load_model(model: AnyPath, search: Mapping[str, Any] | None = None) -> Model
     """
     registry = Workspace.from_environment().registry
     with silence_output():
+        if mbr is not None:
+            return open_sampled(os.fspath(model), registry, mbr, search)[0]
         return open_model(os.fspath(model), registry, search=search)[0]
 
 
@@ -130,7 +136,10 @@ def evaluate(
     columns: Mapping[str, int | str] | None = None,
     out: AnyPath | None = None,
     tag: str | None = None,
+    explore: AnyPath | None = None,
     robustness: bool = False,
+    search: Mapping[str, Any] | None = None,
+    mbr: str | None = None,
 ) -> Evaluation:
     """Score one or two finished models on any data, as ``regard evaluate``.
 
@@ -143,7 +152,10 @@ def evaluate(
         columns: The columns of a table by feature: ``{"source": "en", "target": "fr"}``.
         out: A folder for outputs, metrics and ``report.html``.
         tag: The tag of all texts, for a model with ``data.tags``.
+        explore: The file of a page about the rows on which two models differ.
         robustness: Whether to score the first model with changed inputs as well.
+        search: Keys of the section ``search`` that replace those of the first model.
+        mbr: As in `load_model`, for the first model.
 
     Returns:
         The ``metrics`` with 95% confidence intervals; those of the second model are in
@@ -169,7 +181,10 @@ def evaluate(
             columns,
             None if out is None else Path(out),
             tag=tag,
+            explore=None if explore is None else Path(explore),
             robustness=robustness,
+            search=search,
+            mbr=mbr,
         )
 
 

@@ -11,7 +11,12 @@ from regard.pipeline.prediction.request_drift import measure
 from regard.pipeline.workspace import Workspace
 
 _DRIFT = 3
-_LABELS = {"drift_words": "words of ", "drift_oov": "new words of ", "drift_lengths": "lengths of "}
+_LABELS = {
+    "drift_words": "words of ",
+    "drift_oov": "new words of ",
+    "drift_lengths": "lengths of ",
+    "drift_confidence": "",
+}
 
 
 def drift(
@@ -28,8 +33,8 @@ def drift(
     """Compare logged requests with the data that a version was trained on.
 
     The limits are data.checks.drift_words, drift_oov and drift_lengths of the version's
-    configuration. Words are compared if the log has texts (--log-texts). Rotated files of a log are
-    read as well.
+    configuration, and serving.confidence.max_drift. Words are compared if the log has texts
+    (--log-texts). Rotated files of a log are read as well.
 
     [bold]Example[/bold]
 

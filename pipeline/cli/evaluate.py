@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from regard.components.evaluator.results import Evaluation
+from regard.components.evaluator.results import Comparison, Evaluation, MetricResult
 from regard.core.errors import UserError
-from regard.core.formatting import format_count, score_with_loss, value_with_interval
+from regard.core.formatting import (
+    format_count,
+    metric_digits,
+    score_with_loss,
+    value_with_interval,
+)
 from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import (
     JsonOption,
+    MbrOption,
     RegistryOption,
     TagOption,
     argument,
@@ -30,7 +36,8 @@ def evaluate(
         argument(
             "MODEL [MODEL]",
             "NAME or NAME@VERSION in the registry, a folder with a SavedModel, or the address of a "
-            "served model, grpc://HOST:PORT/NAME. A second model is compared with the first.",
+            "served model, grpc://HOST:PORT/NAME. A second model is compared with the first, "
+            "and --mbr applies to the first alone.",
             autocompletion=complete_version,
         ),
     ],
@@ -67,6 +74,13 @@ def evaluate(
             "HTML page about the rows on which two models differ, with the likely errors.",
         ),
     ] = None,
+    mbr: MbrOption = None,
+    samples: Annotated[
+        int | None, option("--samples", "N", "Number of samples of --mbr.", "32", min=2)
+    ] = None,
+    temperature: Annotated[
+        float | None, option("--temperature", "T", "Temperature of these samples.", "0.5")
+    ] = None,
     tag: TagOption = None,
     robustness: Annotated[
         bool,
@@ -87,6 +101,8 @@ def evaluate(
 
       regard evaluate multi30k-en-de-fr-cs --tag fr --source a.en --target a.fr
 
+      regard evaluate multi30k multi30k --mbr chrf --source a.en --target a.de
+
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
 
       regard evaluate quickstart@2 quickstart@1 --data a.tsv --explore a.html
@@ -99,6 +115,9 @@ def evaluate(
     if bool(data) == any(sides.values()) or not (data or all(sides.values())):
         remedy = "Give --data FILE, or --source FILE and --target FILE."
         raise UserError("The data are missing or ambiguous.", "--data", remedy)
+    sampling = {"samples": samples, "temperature": temperature}
+    if mbr is None and any(value is not None for value in sampling.values()):
+        raise UserError("There is no choice among samples.", "--samples", "Use --mbr chrf.")
     files = [str(path.absolute()) for path in data or ()]
     root = registry or Workspace.from_environment().registry
     notes: list[str] = []
@@ -110,11 +129,13 @@ def evaluate(
             [name.strip() for name in metrics.split(",") if name.strip()],
             _parse_columns(columns) if columns else None,
             out,
-            update,
-            tag,
-            notes,
-            explore,
-            robustness,
+            on_progress=update,
+            tag=tag,
+            notes=notes,
+            explore=explore,
+            robustness=robustness,
+            search={name: value for name, value in sampling.items() if value is not None},
+            mbr=mbr,
         )
     if as_json:
         terminal.print_json({"models": models, "notes": notes, **result.model_dump()})
@@ -124,7 +145,7 @@ def evaluate(
     _print_robustness(result)
     if out is not None:
         terminal.print_lines(f"report  {(out / evaluation.REPORT).absolute()}")
-    if explore is not None and explore.is_file():
+    if explore is not None:
         terminal.print_lines(f"differences  {explore.absolute()}")
 
 
@@ -134,15 +155,14 @@ def _print_table(result: Evaluation, models: Sequence[str]) -> None:
     comparison = other.comparison if other else None
     headings = ["metric", *models]
     if other:
-        headings.append("p")
+        headings += ["difference", "p"]
     lines = []
     for name, metric in result.metrics.items():
         cells = [metric.label, value_with_interval(metric.model_dump(), metric.scale)]
         if other:
             other_metric = other.metrics[name]
             cells.append(value_with_interval(other_metric.model_dump(), other_metric.scale))
-            is_compared = comparison and comparison.metric == name and comparison.p_value
-            cells.append(f"{comparison.p_value:.3f}" if comparison and is_compared else "")
+            cells += _comparison_cells(comparison, metric) if comparison else ["", ""]
         lines.append([*cells, metric.signature])
     terminal.print_lines(format_count(result.rows, "row"))
     terminal.print_table([*headings, "signature"], lines, terminal.out())
@@ -167,6 +187,15 @@ def _print_robustness(result: Evaluation) -> None:
     labels = [result.metrics[name].label for name in names]
     headings = ["changed inputs", "rows", *(f"{label} (loss)" for label in labels)]
     terminal.print_table(headings, lines, terminal.out())
+
+
+def _comparison_cells(comparison: Comparison, metric: MetricResult) -> list[str]:
+    """Return the 95% interval of the difference and its p-value, for the compared metric."""
+    if comparison.metric != metric.name:
+        return ["", ""]
+    interval, digits = comparison.difference, metric_digits(metric.scale)
+    bounds = f"{interval.low:+.{digits}f} to {interval.high:+.{digits}f}" if interval else ""
+    return [bounds, f"{comparison.p_value:.3f}" if comparison.p_value else ""]
 
 
 def _parse_columns(text: str) -> dict[str, int | str]:

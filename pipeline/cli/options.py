@@ -149,6 +149,16 @@ TagOption = Annotated[
     str | None,
     option("--tag", "TAG", "Tag of all texts, for a model with data.tags, for example de.", "none"),
 ]
+MbrOption = Annotated[
+    str | None,
+    option(
+        "--mbr",
+        "UTILITY",
+        "Draw samples, and choose the one that is most like all others by this metric: chrf "
+        "(minimum Bayes risk decoding).",
+        "none",
+    ),
+]
 RegistryOption = Annotated[
     Path | None,
     option(

@@ -106,6 +106,18 @@ def predict(
     top_k: Annotated[int | None, _search("--top-k", "K", "Sample from the top K tokens.")] = None,
     top_p: Annotated[float | None, _search("--top-p", "P", "Total probability of tokens.")] = None,
     seed: Annotated[int | None, _search("--seed", "N", "Random seed of the samples.")] = None,
+    mbr: options.MbrOption = None,
+    min_confidence: Annotated[
+        float | None,
+        options.option(
+            "--min-confidence",
+            "P",
+            "Print an empty output where the model's confidence is lower.",
+            "none",
+            min=0,
+            max=1,
+        ),
+    ] = None,
     tag: options.TagOption = None,
     registry: options.RegistryOption = None,
     server: options.ServerOption = None,
@@ -129,6 +141,10 @@ def predict(
 
       regard predict translation --n-best 5 < in.txt | regard score other
 
+      regard predict translation --mbr chrf --samples 32 < in.txt > out.txt
+
+      regard predict translation --min-confidence 0.6 --json < in.txt
+
       regard predict quickstart "20 November 2026" --server grpc://host:8500
 
       regard predict multi30k-en-de-fr-cs --tag fr "A dog runs."
@@ -136,6 +152,8 @@ def predict(
       regard predict similarity "A man plays a guitar." "Someone makes music."
 
       regard predict captioning photo.jpg --picture attention.html
+
+    [bold]Exit status[/bold]: 0 success, also without outputs that are certain enough; 2 user error.
     """
     root = registry or Workspace.from_environment().registry
     values: Any = {"type": search, "n_best": n_best, "samples": samples}
@@ -147,17 +165,23 @@ def predict(
     width = terminal.out().width
     notes: list[str] = []
     chosen = prediction.PredictOptions(
-        align, as_json, picture, width, constraints, values, with_score, server, tag, notes.append
+        align, as_json, picture, width, constraints, values, with_score, server, tag
+    )
+    chosen = dataclasses.replace(
+        chosen, mbr=mbr, min_confidence=min_confidence, on_note=notes.append
     )
     lines = [] if texts == ["-"] else list(texts or [])
     try:
         with terminal.input_progress(bool(lines)) as on_read:
             chosen = dataclasses.replace(chosen, on_read=on_read)
-            truncated = prediction.predict(model, root, lines, chosen)
+            counts = prediction.predict(model, root, lines, chosen)
     except UserError as error:
         message = _with_options(error.message, values)
         raise error.with_texts(message, error.where, error.remedy) from error
-    if truncated:
-        inputs = format_count(truncated, "input")
+    if counts.truncated:
+        inputs = format_count(counts.truncated, "input")
         notes.append(f"{inputs} truncated to search.max_source_length; --json shows by how much")
+    if counts.uncertain:
+        inputs = format_count(counts.uncertain, "input")
+        notes.append(f"no output for {inputs} with a confidence below {min_confidence:g}")
     terminal.print_notes(notes)

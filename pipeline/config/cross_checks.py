@@ -34,6 +34,7 @@ from regard.models.metrics.baselines import BASELINES
 from regard.models.settings.base import KeyPath, Problem, find_problems
 from regard.models.settings.validation_errors import show, unknown
 from regard.models.tags import user_symbols
+from regard.models.tasks.description import Description
 from regard.pipeline.config.augmentation_checks import validate_augmentation
 from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import ALL_NODES, TUNER, Config
@@ -69,6 +70,9 @@ def _validate(config: Config) -> Iterator[Problem]:
     if config.serving.split_sentences and not config.description.has_independent_sentences:
         message = "this task needs the whole input, not single sentences; remove it"
         yield Problem(("serving", "split_sentences"), message)
+    if config.serving.confidence and not _writes_texts(config.description):
+        message = f"a model for {config.task} writes no texts with a score; remove it"
+        yield Problem(("serving", "confidence"), message)
     yield from validate_augmentation(config)
     yield from validate_training(config)
     yield from _evaluation(config)
@@ -79,6 +83,10 @@ def _validate(config: Config) -> Iterator[Problem]:
     yield from validate_kubeflow(config)
     yield from validate_tracking(config.tracking)
     yield from _uris(config)
+
+
+def _writes_texts(description: Description) -> bool:
+    return description.output_kind.is_text and description.search is not None
 
 
 def _uris(config: Config) -> Iterator[Problem]:

@@ -164,6 +164,10 @@ def check_text_to_text(version: Path) -> None:
     if not answer_kind(contract).is_text or first not in text_inputs(contract):
         message = f"Only text-to-text models can be converted; the task is {contract['task']}."
         raise UserError(message, str(version))
+    if contract.get("confidence"):
+        message = "Only TensorFlow computes the confidence of a model."
+        remedy = "Use another engine with a model that was trained without serving.confidence."
+        raise UserError(message, str(version), remedy)
 
 
 def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:

@@ -36,6 +36,7 @@ from regard.models.settings.validation_errors import validation_problems
 from regard.models.tasks.description import Description
 from regard.pipeline.prediction.evaluation_data import read_data
 from regard.pipeline.prediction.input_rows import with_tag
+from regard.pipeline.prediction.mbr import open_sampled
 from regard.pipeline.prediction.models import open_model
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import Model, Prediction
@@ -55,6 +56,8 @@ def evaluate(
     notes: list[str] | None = None,
     explore: Path | None = None,
     robustness: bool = False,
+    search: Mapping[str, Any] | None = None,
+    mbr: str | None = None,
 ) -> Evaluation:
     """Decode data with one or two models, and score them.
 
@@ -71,6 +74,8 @@ def evaluate(
         explore: the file of a page about the rows on which two models differ; None: no page.
         robustness: whether to score the first model with changed inputs as well, as
             ``evaluation.robustness`` of its own evaluation says.
+        search: keys of the section ``search`` that replace those of the first model.
+        mbr: the utility by which the first model's samples are chosen; None: no such choice.
 
     Returns:
         The metrics with confidence intervals; those of the second model are in ``production``, with
@@ -83,7 +88,8 @@ def evaluate(
         raise UserError(f"There are {len(names)} models.", "MODEL", "Give one or two.")
     if explore is not None:
         _validate_page(explore, names)
-    models = [open_model(name, registry) for name in names]
+    models = [_open_model(names[0], registry, search, mbr)]
+    models += [open_model(name, registry) for name in names[1:]]
     (model, record), *others = models
     for name, (other, _) in zip(names[1:], others, strict=True):
         if other.contract["task"] != model.contract["task"]:
@@ -136,11 +142,20 @@ def evaluate(
             page.write(folder / REPORT, facts, names)
         if explore is not None:
             content = difference_page.render(facts, names)
-            if content:
-                atomic_write(explore, content)
-            elif notes is not None:
-                notes.append("The outputs of both models are equal, so --explore writes no page.")
+            if not content:
+                problem = "None of the metrics has values for single rows."
+                raise UserError(problem, "--explore", "Name another one with --metrics.")
+            atomic_write(explore, content)
     return evaluation
+
+
+def _open_model(
+    name: str, registry: Path, search: Mapping[str, Any] | None, mbr: str | None
+) -> tuple[Model, VersionRecord]:
+    """Open the first model, with the search and the choice of samples that are wanted."""
+    if mbr is None:
+        return open_model(name, registry, search=search)
+    return open_sampled(name, registry, mbr, search)
 
 
 def _evaluation_config(

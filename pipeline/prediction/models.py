@@ -191,6 +191,7 @@ class ServedByAddress:
             "looks": _find_attention(signatures[detail]),
             "heads": None,
             "cut": next((name for name in _CUT if name in signatures[detail].outputs), None),
+            "confidence": {"output": "confidence"} if "confidence" in default.outputs else None,
             "signatures": described,
         }
 

@@ -108,6 +108,9 @@ def json_fields(
         return fields
     outputs, attention = prediction.outputs, contract["looks"]
     handled = {contract["answer"], contract["score"], *_length_outputs(contract)}
+    if (entry := contract.get("confidence")) and entry["output"] in outputs:
+        fields[entry["output"]] = prediction.confidence
+        handled.add(entry["output"])
     if attention and attention["weights"] in outputs:
         sides = (attention["columns"], attention["rows"])
         labels = [name for name in sides if name in outputs and name not in handled]

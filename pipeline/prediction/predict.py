@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.core.errors import DataError, UserError
 from regard.core.formatting import printable
@@ -13,6 +13,7 @@ from regard.core.native_output import silence_output
 from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, OutputConstraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow, with_tag
+from regard.pipeline.prediction.mbr import open_sampled
 from regard.pipeline.prediction.models import N_BEST, open_model
 from regard.pipeline.prediction.output_format import to_list
 from regard.serving.contract import DEFAULT_SIGNATURE, Contract, SavedModelError, input_kinds
@@ -37,6 +38,8 @@ class PredictOptions:
         with_score: whether to print the log-probability before each output.
         server: the address of the server that runs the model; None: it runs here.
         tag: the tag that begins every text; None if the texts have them, or the model has none.
+        mbr: the utility by which one of the samples is chosen; None: the search's own choice.
+        min_confidence: outputs with a lower confidence are not printed; None: all are.
         on_note: called with a sentence about the columns of standard input.
         on_read: called with the number of lines so far, before more of standard input are read.
     """
@@ -50,12 +53,16 @@ class PredictOptions:
     with_score: bool = False
     server: str | None = None
     tag: str | None = None
+    mbr: str | None = None
+    min_confidence: float | None = None
     on_note: Callable[[str], None] = lambda text: None
     on_read: Callable[[int], None] = lambda lines: None
 
     def needs_list(self, contract: Contract) -> bool:
         """Return whether all hypotheses of an input are printed."""
         has_list = N_BEST in contract["signatures"]
+        if self.mbr is not None:
+            return False
         return "n_best" in self.search or ("samples" in self.search and has_list)
 
     def signature(self, contract: Contract) -> str:
@@ -70,8 +77,24 @@ class PredictOptions:
         shows_attention = self.align or self.picture is not None
         return contract["detail"] if shows_attention else DEFAULT_SIGNATURE
 
+    def abstains(self, prediction: Prediction | None) -> bool:
+        """Return whether the output is too uncertain to be printed."""
+        if self.min_confidence is None or prediction is None:
+            return False
+        confidence = prediction.confidence
+        return confidence is None or not confidence >= self.min_confidence
 
-def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOptions) -> int:
+
+class InputCounts(NamedTuple):
+    """The inputs that the model ``truncated``, and those whose output is ``uncertain``."""
+
+    truncated: int
+    uncertain: int
+
+
+def predict(
+    name: str, registry: Path, texts: Sequence[str], options: PredictOptions
+) -> InputCounts:
     """Print the predictions of a model in order, one row on a line.
 
     Args:
@@ -81,7 +104,7 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
         options: what to print.
 
     Returns:
-        The number of inputs that the model truncated.
+        The numbers of inputs that the model truncated, and that it abstained from.
 
     Raises:
         UserError: the model or a row is invalid, or the attention cannot be shown.
@@ -91,17 +114,18 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
 
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        model, _ = open_model(name, registry, options.server, options.search, few_runs=bool(texts))
+        model = _open(name, registry, options, few_runs=bool(texts))
         signature = options.signature(model.contract)
         batches = InputParser(model.contract, options.on_note, options.on_read).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
-        truncated = 0
+        truncated = uncertain = 0
         constraints, tag = options.constraints, options.tag
         for row, prediction in predict_rows(model, name, batches, signature, constraints, tag):
             if options.picture is not None and prediction is not None:
                 pairs.append((row, prediction))
             if prediction is not None and prediction.truncated:
                 truncated += 1
+            uncertain += options.abstains(prediction)
             text = _format(row, prediction, model.contract, options)
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
@@ -110,7 +134,13 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
             is_version = folder and last.isdecimal()
             title = f"{folder.rpartition('/')[2]}@{last}" if is_version else last
             attention_page.write(options.picture, title, model, pairs)
-    return truncated
+    return InputCounts(truncated, uncertain)
+
+
+def _open(name: str, registry: Path, options: PredictOptions, few_runs: bool) -> Model:
+    if options.mbr is not None:
+        return open_sampled(name, registry, options.mbr, options.search, options.server)[0]
+    return open_model(name, registry, options.server, options.search, few_runs)[0]
 
 
 def predict_rows(
@@ -176,6 +206,7 @@ def _prepare(
 def _format(
     row: InputRow, prediction: Prediction | None, contract: Contract, options: PredictOptions
 ) -> str:
+    abstains = options.abstains(prediction)
     hypotheses = output_format.split_hypotheses(prediction, options.search.get("n_best"))
     is_list = options.needs_list(contract)
     if options.as_json:
@@ -184,16 +215,18 @@ def _format(
             output_format.json_fields(rest, hypothesis, contract) for hypothesis in hypotheses
         ]
         value = {**row.typed, "hypotheses": fields} if is_list else fields[0]
+        if options.min_confidence is not None:
+            value |= {"abstained": abstains} | ({contract["answer"]: ""} if abstains else {})
         return json.dumps(value, ensure_ascii=False)
     inputs = [output_format.one_cell(value) for value in row.typed.values()] if is_list else []
     lines = []
     for hypothesis in hypotheses:
-        cells = [*inputs, output_format.one_line(hypothesis)]
+        cells = [*inputs, "" if abstains else output_format.one_line(hypothesis)]
         if options.with_score:
             cells.insert(0, _score_text(hypothesis))
         lines.append("\t".join(cells))
     text = "\n".join(lines)
-    if not options.align or prediction is None:
+    if not options.align or prediction is None or abstains:
         return text
     attention, outputs = contract["looks"], prediction.outputs
     assert attention is not None  # checked before
@@ -216,6 +249,13 @@ def _validate_options(contract: Contract, options: PredictOptions) -> None:
         raise UserError("Constraints, attention and lists cannot be combined.", remedy=remedy)
     if options.with_score and contract["score"] is None:
         raise UserError("The outputs of this model have no log-probability.", "--score")
+    if options.min_confidence is not None and not contract.get("confidence"):
+        message = "This model has no confidence, or not with these options of the search."
+        remedy = "Train it with serving.confidence, and keep its own search."
+        raise UserError(message, "--min-confidence", remedy)
+    if options.min_confidence is not None and (options.constraints or options.needs_list(contract)):
+        message = "Lists and outputs with constraints have no confidence."
+        raise UserError(message, "--min-confidence", "Use one of the options.")
     is_table = options.align and not options.as_json
     option = "--picture" if options.picture is not None else "--align"
     attention = contract["looks"]

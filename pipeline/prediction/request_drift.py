@@ -5,7 +5,7 @@ The memory does not depend on the size of the log. Nothing here needs TensorFlow
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from glob import escape
 from pathlib import Path
@@ -13,16 +13,20 @@ from typing import Any
 
 import orjson
 
-from regard.components.data.profiles import BOUNDS, Profile, read_profile
+from regard.components.data.profiles import BOUNDS, Profile, divergence, read_profile
 from regard.components.data.text_analysis import split_words
 from regard.components.data.text_files import read_lines
 from regard.components.example_validator import training_profile
-from regard.components.example_validator.drift_check import DriftFindings, check_drift
+from regard.components.example_validator.drift_check import (
+    DriftFinding,
+    DriftFindings,
+    check_drift,
+)
 from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.errors import DataError
-from regard.serving.contract import PROFILE
+from regard.serving.contract import PROFILE, SavedModelError, read_contract
 
 # Words and lengths are compared only if ten of them are expected. The divergence of two samples of
 # the same data is therefore below 0.02 on average, whatever their size.
@@ -38,15 +42,18 @@ class RequestCounter:
         version: ``NAME@VERSION``.
         reference: the profile of the version.
         start: the time of the first row to count, in the form of the log.
+        bins: the number of bins of equal widths for the confidence.
 
     Attributes:
         lines: the number of lines: ``rows`` that are counted, ``damaged`` lines, and ``other``
             lines, of failed requests, other versions and earlier times.
+        confidences: the number of rows in each bin of the confidence.
     """
 
-    def __init__(self, version: str, reference: Profile, start: str):
+    def __init__(self, version: str, reference: Profile, start: str, bins: int = 0):
         self._version = version
         self._start = start
+        self.confidences = [0] * bins
         self.lines = Counter(rows=0, other=0, damaged=0)
         self._lengths: dict[str, Counter[int]] = defaultdict(Counter)
         self._words = {
@@ -77,6 +84,11 @@ class RequestCounter:
             for word in split_words(row.get("texts", {}).get(name, "")):
                 short = word[:_MAX_WORD]
                 counts[short if short in counts or len(counts) < _MAX_WORDS else "…"] += 1
+
+        confidence = row.get("confidence")
+        if self.confidences and isinstance(confidence, float) and 0.0 <= confidence <= 1.0:
+            bins = len(self.confidences)
+            self.confidences[min(int(confidence * bins), bins - 1)] += 1
 
     def profile(self) -> Profile:
         """Return the profile of the rows."""
@@ -112,7 +124,8 @@ def measure(
     path = str(folder / PROFILE)
     start = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat(timespec="milliseconds")
     reference = read_profile(path, "Give a version that `regard run` has published.")
-    counter = RequestCounter(version, reference, start)
+    calibration = _read_calibration(folder)
+    counter = RequestCounter(version, reference, start, len(calibration.get("histogram", ())))
     for log in logs:
         rotated = sorted(log.parent.glob(f"{escape(log.name)}.[0-9]*"), reverse=True)
         for file in (*rotated, log):
@@ -122,10 +135,34 @@ def measure(
     production = json.dumps({"version": version, "profile": path})
     checks = DataChecksConfig.model_validate(config)
     findings = check_drift(production, counter.profile(), checks)
-    if counter.lines["rows"] < MIN_ROWS or not findings or not findings["checks"]:
+    findings = findings or {"version": version, "checks": {}, "uncompared": {}}
+    if sum(counter.confidences) >= MIN_ROWS:
+        findings["checks"]["drift_confidence"] = _confidence_drift(calibration, counter.confidences)
+    if counter.lines["rows"] < MIN_ROWS or not findings["checks"]:
         raise DataError(
             f"The log has {counter.lines['rows']} rows of {version} and {counter.lines['other']} "
             f"other lines; at least {MIN_ROWS} rows with lengths are needed.",
             remedy="Log more rows with --log-sample, or give another version.",
         )
     return findings, counter.lines
+
+
+def _read_calibration(folder: Path) -> Mapping[str, Any]:
+    """Return the entry of the confidence in the contract of a version; empty without one."""
+    try:
+        return read_contract(folder).get("confidence") or {}
+    except SavedModelError:  # of another program
+        return {}
+
+
+def _confidence_drift(calibration: Mapping[str, Any], counts: Sequence[int]) -> DriftFinding:
+    """Compare the confidence of requests with that of the eval split of the training."""
+    value, limit = divergence(calibration["histogram"], counts), calibration["max_drift"]
+    return {
+        "value": value,
+        "feature": "confidence",
+        "limit": limit,
+        "action": "warn",
+        "exceeded": value > limit,
+        "features": {"confidence": {"value": value}},
+    }

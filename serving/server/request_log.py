@@ -136,7 +136,7 @@ class RequestLog:
         fields: dict[str, Any] = {"inputs": {}, "outputs": {}}
         texts: dict[str, str] = {}
         # Other numbers tell what a row contains, as texts do.
-        numbers = {"inputs": ("_length",), "outputs": ("score", "cut", "length")}
+        numbers = {"inputs": ("_length",), "outputs": ("score", "confidence", "cut", "length")}
         for side, tensors in (("inputs", inputs), ("outputs", outputs)):
             for name, tensor in tensors.items():
                 value = tensor.item(row) if tensor.ndim == 1 and row < len(tensor) else None

@@ -133,7 +133,7 @@ DESCRIPTION = Description(
         served="ServedCaptioner",
     ),
     output="caption",
-    other_outputs=("alignment", "pieces", "length", "cut"),
+    other_outputs=("alignment", "confidence", "pieces", "length", "cut"),
     features=(
         Feature("image", IMAGE),
         Feature("caption", TEXT, role="reference", multiple=True),

@@ -83,6 +83,9 @@ class ServedText(ServedTextOutput):
             "source_cut": cut,
         }
 
+    def _source_sizes(self, encoded: tf.Tensor, alignment: tf.Tensor) -> tf.Tensor:
+        return count_tokens(encoded)
+
     def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
         search = self._search_settings
         limits = limits_of_texts(search.max_length_factor, search.max_length_offset)

@@ -35,6 +35,7 @@ class TextEmbeddingsConfig(networks.PretrainedEmbeddingsConfig):
 # The outputs of all text-to-text tasks in addition to the text.
 OTHER_OUTPUTS = (
     "alignment",
+    "confidence",
     *(f"{side}_{name}" for side in ("source", "target") for name in ("pieces", "length", "cut")),
 )
 

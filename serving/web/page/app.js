@@ -195,6 +195,7 @@ function showPrediction(row, outputs, nbest) {
   byId("hypothesis").textContent = typeof prediction === "number" ? prediction.toFixed(3)
     : Array.isArray(prediction) ? prediction.join(" → ") : prediction || "(empty)";
   byId("score").textContent = contract.score === null ? "" : formatScore(outputs[contract.score], outputs[contract.looks?.rows]?.length);
+  byId("confidence").textContent = formatConfidence(outputs);
   byId("nbest").hidden = nbest === null;
   if (nbest) byId("nbest").querySelector("ol").replaceChildren(...nbestItems(nbest));
   const truncated = outputs[contract.cut];
@@ -208,6 +209,13 @@ function formatScore(logProbability, length) {
   const isSequence = model.contract.scored && length;
   const probability = percent(Math.exp(logProbability / (isSequence ? length : 1)));
   return `${isSequence ? "mean token probability" : "probability"} ${probability} · log-probability ${Number(logProbability.toFixed(3)).toFixed(3)}`;
+}
+
+// Says how probable a good output is; nothing for a blank input, or a model without a calibration.
+function formatConfidence(outputs) {
+  const entry = model.contract.confidence;
+  const confidence = outputs[entry?.output] ?? null;
+  return confidence === null ? "" : `confidence ${percent(confidence)} · probability of ${entry.metric} ≥ ${entry.good}`;
 }
 
 function nbestItems(nbest) {

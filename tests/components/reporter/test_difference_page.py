@@ -43,10 +43,12 @@ def test_rows_of_both_models(compared):
     assert number["slices"] == [0]
 
 
-def test_no_page_without_two_models_that_differ(facts, tmp_path):
+def test_no_page_of_one_model_and_no_rows_of_equal_ones(facts, tmp_path):
     assert difference_page.render(facts) == ""
     same = sample_runs.with_production(facts, tmp_path, outputs_of(facts))
-    assert difference_page.render(same) == ""
+    text = difference_page.render(same)
+    assert "differ on 0 of 20 rows" in text
+    assert read_data(text)["rows"] == []
 
 
 def test_names_and_hostile_texts(facts, tmp_path):

@@ -36,6 +36,22 @@ def test_figures_of_a_text_run(text_figures):
     ]
 
 
+def test_reliability_of_the_confidence(tmp_path):
+    bins = [
+        {"low": 0.0, "high": 0.1, "rows": 30, "probability": 0.05, "share": 0.1},
+        {"low": 0.9, "high": 1.0, "rows": 10, "probability": 0.95, "share": 0.9},
+    ]
+    content = {"metric": "chrf", "label": "chrF", "good": 50.0, "rows": 40, "bins": bins}
+    (tmp_path / "confidence.json").write_text(json.dumps(content))
+    facts = RunFacts(RunRecord(), {"evaluation": tmp_path})
+    (figure,) = figures.draw_figures(facts, None)
+    assert (figure.name, figure.section) == ("reliability", "scores")
+    assert figure.rows == [["0–10%", "30", "5%", "10%"], ["90–100%", "10", "95%", "90%"]]
+    diagonal, marks = figure.figure.axes[0].lines
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 1]
+    assert list(marks.get_ydata()) == [0.1, 0.9]
+
+
 def test_curves_show_the_history(text_figures):
     loss = text_figures["loss"]
     train, evaluation = loss.figure.axes[0].lines

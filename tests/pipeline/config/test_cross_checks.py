@@ -106,6 +106,13 @@ CASES = {
     "tokenizer: {user_defined_symbols: [</s>]}": (
         "4: tokenizer.user_defined_symbols: </s> is a built-in symbol"
     ),
+    "serving: {split_sentences: true, confidence: {}}": (
+        "4: serving.confidence: is calibrated for whole outputs; remove it, or split_sentences"
+    ),
+    "serving: {confidence: {metric: exact_match}}": (
+        "4: serving.confidence.good: exact_match is at most 1; use good: 1"
+    ),
+    "serving: {confidence: {metric: bleu}}": ("4: serving.confidence.metric: "),
     "tokenizer: {user_defined_symbols: [<0xFF>]}": (
         "4: tokenizer.user_defined_symbols: <0xFF> is a built-in symbol"
     ),
@@ -180,9 +187,15 @@ NOT_READ = {
         "training: {label_smoothing: 0.1, penalties: {coverage: 1.0}}": [
             "4: training.label_smoothing: does not apply to the task similarity; use 0",
             "4: training.penalties: does not apply to the task similarity; remove it",
-        ]
+        ],
+        "serving: {confidence: {}}": [
+            "4: serving.confidence: a model for similarity writes no texts with a score; remove it"
+        ],
     },
     "span": {
+        "serving: {confidence: {}}": [
+            "4: serving.confidence: a model for span writes no texts with a score; remove it"
+        ],
         "training: {label_smoothing: 0.1, jit_compile: true}": [
             "4: training.label_smoothing: does not apply to the task span; use 0",
             "4: training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: "
@@ -207,7 +220,7 @@ NOT_READ = {
     "summarisation": {
         "serving: {split_sentences: true}": [
             "4: serving.split_sentences: this task needs the whole input, not single sentences"
-        ]
+        ],
     },
     "captioning": {
         "search: {max_source_length: 3, long_source: refuse}": [

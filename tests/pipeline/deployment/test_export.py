@@ -18,7 +18,7 @@ from regard.models.tasks.served_model import ServedModule
 from regard.models.tasks.text_to_text.served import ServedText
 from regard.pipeline.cli.export import export as export_command
 from regard.pipeline.deployment.export import to_ctranslate2
-from regard.serving.contract import IN_MEMORY
+from regard.serving.contract import CONTRACT, IN_MEMORY
 from regard.serving.saved_model import load
 from tests.models.tasks.exported import TRANSFORMER, export_model
 from tests.tolerances import assert_close
@@ -193,3 +193,12 @@ def test_unsupported_models_without_a_record(copied, tmp_path, monkeypatch):
     (copied / "small" / "3" / "regard.json").unlink()
     with pytest.raises(UserError, match=UNSUPPORTED):
         to_ctranslate2("small", copied, tmp_path / "fast", "float32")
+
+
+def test_a_model_with_a_confidence_is_refused(copied, tmp_path):
+    path = copied / "small" / "3" / CONTRACT
+    contract = {**json.loads(path.read_text()), "confidence": {"output": "confidence"}}
+    path.write_text(json.dumps(contract))
+    with pytest.raises(UserError) as raised:
+        to_ctranslate2("small", copied, tmp_path / "fast", "float32")
+    assert "serving.confidence" in raised.value.remedy

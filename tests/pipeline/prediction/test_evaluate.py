@@ -145,12 +145,11 @@ def test_a_page_about_the_differences(models, sides, tmp_path, save_model):
             return {**outputs, "translation": outputs["translation"] + "!"}
 
     save_model(tmp_path / "shouter", Shouter)
-    notes, file = [], tmp_path / "differences.html"
-    options = {"files": sides, "metrics": ["chrf"], "explore": file, "notes": notes}
+    file = tmp_path / "differences.html"
+    options = {"files": sides, "metrics": ["chrf"], "explore": file}
     result = _evaluate(models / "reverser", models / "reverser", **options)
     assert result.rows == 5
-    assert not file.exists()
-    assert any("--explore" in note for note in notes)
+    assert "differ on 0 of 5 rows" in file.read_text(encoding="utf-8")
     _evaluate(models / "reverser", tmp_path / "shouter", **options, out=tmp_path / "out")
     text = file.read_text(encoding="utf-8")
     assert "SNUR GOD LLAMS A" in text
@@ -293,8 +292,8 @@ def recorded(monkeypatch):
     """Sets the configuration that the models were trained with."""
 
     def record(**config):
-        def open_with_record(name, registry):
-            model, entry = open_model(name, registry)
+        def open_with_record(name, registry, search=None):
+            model, entry = open_model(name, registry, search=search)
             return model, entry.model_copy(update={"config": config})
 
         monkeypatch.setattr(module, "open_model", open_with_record)

@@ -101,6 +101,37 @@ def test_predict_json(model, printed):
     assert empty == {"source": " ", "translation": "", "score": None}
 
 
+@pytest.fixture(scope="module")
+def confident(tmp_path_factory, save_model):
+    return save_model(tmp_path_factory.mktemp("confident") / "m", fake_models.Confident)
+
+
+def test_uncertain_outputs_are_not_printed(confident, capfd):
+    texts = ["a", "abc", " ", "abcd"]  # with 0.61, 0.22, no prediction, and no confidence
+    predict(str(confident), texts, min_confidence=0.6)
+    output = capfd.readouterr()
+    assert output.out == "A\n\n\n\n"
+    assert "2 inputs" in output.err
+    predict(str(confident), texts, min_confidence=0.6, as_json=True, align=True)
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [line["translation"] for line in lines] == ["A", "", "", ""]
+    assert [line["abstained"] for line in lines] == [False, True, False, True]
+    assert lines[0]["confidence"] == pytest.approx(np.exp(-0.5))
+    assert [lines[1]["score"], lines[3]["confidence"]] == [-1.5, None]
+    predict(str(confident), texts, min_confidence=0.0)
+    assert capfd.readouterr().out == "A\nCBA\n\n\n"
+    predict(str(confident), texts[:2], as_json=True)
+    assert "abstained" not in capfd.readouterr().out
+
+
+def test_models_without_a_confidence(model, confident, printed):
+    with pytest.raises(UserError) as raised:
+        printed(model, "a", min_confidence=0.5)
+    assert raised.value.where == "--min-confidence"
+    with pytest.raises(UserError, match="constraints"):
+        printed(confident, "a", min_confidence=0.5, prefix="A")
+
+
 def test_two_texts_and_a_number(others, printed):
     path = others / "Matcher"
     assert printed(path, "abcd", "abxy", "a", "a") == "0.5\n1\n"

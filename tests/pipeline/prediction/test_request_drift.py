@@ -17,10 +17,11 @@ from regard.components.example_validator import training_profile
 from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.prediction import request_drift
-from regard.serving.contract import PROFILE
+from regard.serving.contract import CONTRACT, PROFILE
 from regard.serving.server.metrics import Metrics
 from regard.serving.server.options import RequestLogOptions
 from regard.serving.server.request_log import RequestLog
+from tests import fake_models
 
 WORDS = [f"word{number}" for number in range(40)]
 
@@ -50,11 +51,13 @@ def version(tmp_path):
 def log(tmp_path):
     """Logs texts as the server does, and returns the file."""
 
-    def log(sources, version=2, status="OK", **options):
+    def log(sources, version=2, status="OK", confidence=None, **options):
         file = tmp_path / "requests.jsonl"
         writer = RequestLog(RequestLogOptions(file, **{"texts": True, **options}), Metrics())
         head = {"model": "m", "version": version, "signature": "serving_default", "status": status}
         outputs = {"score": np.full(len(sources), -0.5)}
+        if confidence is not None:
+            outputs["confidence"] = np.asarray(confidence, np.float32)
         inputs = {"source": np.array([text.encode() for text in sources], object)}
         writer.add(time.monotonic(), head, inputs, outputs)
         writer.close()
@@ -134,6 +137,38 @@ def test_earlier_requests_are_ignored(version, log):
     assert drift(version, file).exit_code == 3
     result = drift(version, file, "--since", "24")
     assert (result.exit_code, result.stdout[:32]) == (0, "m@2: 300 rows, 300 other, 0 dama")
+
+
+@pytest.fixture
+def calibrated(version):
+    """The version with confidences that are spread evenly over ten bins, without other limits."""
+    contract = dict(fake_models.Reverser().contract())
+    contract["confidence"] = {"output": "confidence", "histogram": [30] * 10, "max_drift": 0.05}
+    (version / CONTRACT).write_text(json.dumps(contract))
+    checks = dict.fromkeys(("drift_words", "drift_oov", "drift_lengths"))
+    (version / "regard.json").write_text(json.dumps({"config": {"data": {"checks": checks}}}))
+    return version
+
+
+@pytest.mark.parametrize(
+    ("confidence", "status"),
+    [(np.linspace(0, 1, 300), 0), (np.linspace(0, 1, 300) ** 3, 3), (np.zeros(300), 3)],
+    ids=["even", "lower", "none"],
+)
+def test_drift_of_the_confidence(calibrated, log, confidence, status):
+    file = log(sentences(300), confidence=confidence)
+    result = drift(calibrated, file, "--json")
+    assert result.exit_code == status
+    check = json.loads(result.stdout)["checks"]["drift_confidence"]
+    assert (check["limit"], check["exceeded"]) == (0.05, status == 3)
+    assert drift(calibrated, file).stdout.splitlines()[2].startswith("confidence")
+
+
+def test_rows_without_a_confidence(calibrated, log):
+    log(sentences(199), confidence=np.full(199, 0.5))
+    file = log(sentences(300), confidence=np.full(300, np.nan))
+    with pytest.raises(UserError, match="at least 200 rows"):
+        drift(calibrated, file)
 
 
 def test_too_few_rows(version, log):

@@ -81,6 +81,7 @@ def test_lengths_and_numbers_without_texts(open_log, tmp_path):
     outputs = {
         "translation": texts("secret", ""),
         "score": np.array([-0.5, np.nan], np.float32),
+        "confidence": np.array([0.25, np.nan], np.float32),
         "source_cut": np.array([0, 7], np.int32),
         "hypotheses": np.array([[b"a", b"b"], [b"c", b"d"]], object),
         "class": np.array([1, 2]),
@@ -91,9 +92,13 @@ def test_lengths_and_numbers_without_texts(open_log, tmp_path):
     assert first.pop("time") <= second.pop("time")
     assert first.pop("milliseconds") == second.pop("milliseconds") >= 0
     row = {"inputs": {"source": len(NASTY)}, "outputs": {"translation": 6}}
-    assert first == {**HEAD, **row, "points_length": 3, "score": -0.5, "source_cut": 0}
+    assert first == {**HEAD, **row, "points_length": 3, "score": -0.5, "source_cut": 0} | {
+        "confidence": 0.25
+    }
     row = {"inputs": {"source": 0}, "outputs": {"translation": 0}}
-    assert second == {**HEAD, **row, "points_length": 2, "score": None, "source_cut": 7}
+    assert second == {**HEAD, **row, "points_length": 2, "score": None, "source_cut": 7} | {
+        "confidence": None
+    }
     assert (tmp_path / "log.jsonl").stat().st_mode & 0o777 == 0o600
 
 

@@ -47,6 +47,7 @@ NAMES = {
     "scored": Scored,
     "tagged": Tagged,
     "reverser": fake_models.Reverser,
+    "confident": fake_models.Confident,
     "heads": fake_models.ManyHeaded,
     "constrained": fake_models.Constrained,
     "scoreless": lambda: fake_models.Reverser("nan"),

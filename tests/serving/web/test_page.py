@@ -47,6 +47,15 @@ def test_an_illustration_until_the_first_output(page):
     assert displayed.run("document.querySelectorAll('#sample .map').length") == 0
 
 
+def test_the_confidence_of_an_output(page):
+    displayed = page("confident", source="a")
+    assert wait_for_output(displayed) == "A"
+    assert displayed.text("#confidence") == "confidence 61% · probability of chrf ≥ 50"
+    displayed = page("confident", source="abcd")
+    assert wait_for_output(displayed) == "DCBA"
+    assert displayed.text("#confidence") == ""
+
+
 def test_improbable_tokens_are_marked(page):
     displayed = page("scored", source="abc")
     assert wait_for_output(displayed) == "CBA"

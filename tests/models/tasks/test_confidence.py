@@ -1,0 +1,83 @@
+"""The output ``confidence`` of exported models."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from regard.models.calibration import LogisticModel
+from regard.models.tasks.confidence import Calibration, output_features
+from tests.models.tasks.exported import created
+from tests.models.tasks.tokenizers import write_tokenizers
+
+SOURCES = ["a cat sat", "the dog ran far away", "", "a"]
+MODEL = LogisticModel((1.5, -0.25, -2.0, 0.5), 0.75)
+CALIBRATION = Calibration(MODEL, "chrf", 50.0, (1,) * 10, 0.05)
+
+
+def features_reference(score, alignment):
+    """The features of an output, in float64, from its attention without padding."""
+    steps, size = alignment.shape
+    logarithms = np.log(np.where(alignment > 0, alignment, 1.0))
+    entropy = -(alignment * logarithms).sum(axis=1).mean() / np.log(max(size, 2))
+    coverage = np.minimum(alignment.sum(axis=0), 1.0).mean()
+    return np.array([score / steps, np.log(steps), entropy, coverage])
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("confidence")
+    write_tokenizers(folder)
+    return created(folder, save=False).module
+
+
+@pytest.fixture(scope="module")
+def calibrated(module):
+    """The signatures and the contract with a calibration, and those without one."""
+    plain = module.served_model()
+    module.calibration = CALIBRATION
+    yield module.served_model(), plain
+    module.calibration = None
+
+
+def test_features_of_padded_rows():
+    generator = np.random.default_rng(0)
+    rows = [generator.dirichlet(np.ones(4), 3), generator.dirichlet(np.ones(2), 1), np.ones((2, 1))]
+    padded = np.zeros((3, 3, 4))
+    for number, row in enumerate(rows):
+        padded[number, : row.shape[0], : row.shape[1]] = row
+    scores, lengths, sizes = [-3.0, -0.5, -1.0], [3, 1, 2], [4, 2, 1]
+    features = output_features(
+        tf.constant(scores), tf.constant(lengths), tf.constant(padded, tf.float32), sizes
+    )
+    expected = [features_reference(score, row) for score, row in zip(scores, rows, strict=True)]
+    np.testing.assert_allclose(features, expected, atol=1e-6)
+
+
+def test_confidence_of_both_signatures(calibrated):
+    served, _ = calibrated
+    outputs = {name: value.numpy() for name, value in served.signatures["align"](SOURCES).items()}
+    confidence = served.signatures["serving_default"](tf.constant(SOURCES))["confidence"].numpy()
+    np.testing.assert_allclose(confidence, outputs["confidence"], rtol=1e-5)
+    assert np.isnan(confidence).tolist() == [False, False, True, False]  # a blank source
+    for row in (0, 1, 3):
+        target, source = outputs["target_length"][row], outputs["source_length"][row]
+        alignment = outputs["alignment"][row, :target, :source].astype(np.float64)
+        features = features_reference(outputs["score"][row], alignment)
+        assert confidence[row] == pytest.approx(MODEL.probability(features), abs=1e-5)
+
+
+def test_the_contract_and_other_signatures(calibrated):
+    served, plain = calibrated
+    entry = {"output": "confidence", "metric": "chrf", "good": 50.0}
+    assert served.contract["confidence"] == {**entry, "histogram": [1] * 10, "max_drift": 0.05}
+    assert plain.contract["confidence"] is None
+    for name, signature in served.contract["signatures"].items():
+        outputs = dict(signature["outputs"])
+        assert (outputs.pop("confidence", None) == []) == (name in ("serving_default", "align"))
+        assert outputs == plain.contract["signatures"][name]["outputs"]
+
+
+def test_the_reference_of_a_training_row(module):
+    ids = module.tokenizers["target"].tokenize(["eine Katze"])[0].numpy()
+    assert module.raw_reference({"target_ids": ids}) == "eine Katze"
+    assert module.raw_reference({"target_ids": ids[:0]}) == ""

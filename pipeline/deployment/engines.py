@@ -1,11 +1,12 @@
 """Load versions of models for a server that computes with TensorFlow, CTranslate2 or JAX."""
 
+import contextlib
 import json
 import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from grpc import StatusCode
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.components.trainer.job_process import jax_environment
+from regard.core import locks, owned_folders
 from regard.core.errors import EnvironmentFault, UserError
 from regard.core.processes import ChildProcess
 from regard.pipeline.deployment.export import check_engine
@@ -23,6 +25,7 @@ from regard.serving.server.jax_servable import JaxServable, import_jax
 from regard.serving.server.servable import LoadServable, Servable
 
 _MAX_SECONDS = 600.0
+_FOLDER_PREFIX, _FOLDER_LOCK = "regard-serve-", "lock"
 log = logging.getLogger("regard.serve")
 T = TypeVar("T")
 
@@ -57,11 +60,10 @@ def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
             keys = ", ".join(f"search.{key}" for key in unsupported) if search else "no record"
             message = f"CTranslate2 cannot search like {label}: {keys}."
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
-        with tempfile.TemporaryDirectory() as folder:
-            arguments = _convert(path, Path(folder, "converted"), quantization)
-            servable = CTranslate2Servable(
-                name, path, Path(folder, "converted"), search, arguments, threads
-            )
+        with conversion_folder() as folder:
+            converted = folder / "converted"
+            arguments = _convert(path, converted, quantization)
+            servable = CTranslate2Servable(name, path, converted, search, arguments, threads)
         loss = _verify(servable, lambda: servable.verify(quantization))
         log.info("CTranslate2 (%s) runs %s; %.2g nats per token lost", quantization, label, loss)
         return servable
@@ -87,16 +89,33 @@ def jax_loader(lengths: Sequence[int]) -> LoadServable:
 
     def load(name: str, path: Path) -> JaxServable:
         _check_record(path)
-        with tempfile.TemporaryDirectory() as folder:
+        with conversion_folder() as folder:
             environment = {**jax_environment(os.environ), "JAX_PLATFORMS": "cpu"}
-            _run([*command, str(path), folder, *map(str, lengths)], environment)
-            servable = JaxServable(name, path, Path(folder))
+            _run([*command, str(path), str(folder), *map(str, lengths)], environment)
+            servable = JaxServable(name, path, folder)
         compiled = ", ".join(map(str, _verify(servable, servable.verify)))
         label = f"version {path.name} of model {name}"
         log.info("JAX runs %s, for sources of up to %s tokens", label, compiled)
         return servable
 
     return load
+
+
+@contextlib.contextmanager
+def conversion_folder() -> Iterator[Path]:
+    """Create a temporary folder for a conversion; remove those of servers that were killed.
+
+    In a pod, the folder for temporary files survives the restarts of the container.
+    """
+    for path in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        if owned_folders.is_owned(path, owned_folders.SCRATCH):
+            with contextlib.suppress(OSError), locks.acquire(path / _FOLDER_LOCK):
+                owned_folders.remove(path, owned_folders.SCRATCH)
+    # The lock is there before the mark, so that nobody removes a folder that is being made.
+    folder = tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX, ignore_cleanup_errors=True)
+    with folder as name, locks.acquire(Path(name, _FOLDER_LOCK)):
+        owned_folders.mark(name, owned_folders.SCRATCH)
+        yield Path(name)
 
 
 def _verify(servable: Servable, verify: Callable[[], T]) -> T:

@@ -1,9 +1,12 @@
 """The engine JAX of ``regard serve``: options, models that it refuses, and the process."""
 
 import json
+import os
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 
 import httpx
 import numpy as np
@@ -144,3 +147,25 @@ def test_a_conversion_that_takes_too_long_is_ended(monkeypatch, tmp_path):
     with pytest.raises(ServingError, match=r"longer than 0\.2 s"):
         engines._run([sys.executable, "-c", script])
     assert not (tmp_path / "done").exists()
+
+
+def test_folders_of_killed_servers_are_removed(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = """
+import os, signal
+from regard.pipeline.deployment.engines import conversion_folder
+with conversion_folder() as folder:
+    (folder / "weights").write_bytes(b"x")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=False)
+    (killed,) = tmp_path.iterdir()
+    assert (killed / "weights").is_file()
+    other = tmp_path / "regard-serve-of-a-user"
+    other.mkdir()
+    with engines.conversion_folder() as first:
+        assert not killed.exists()
+        with engines.conversion_folder() as second:
+            assert sorted(tmp_path.iterdir()) == sorted([first, second, other])
+    assert list(tmp_path.iterdir()) == [other]

@@ -57,6 +57,14 @@ def test_features_of_padded_rows():
     np.testing.assert_allclose(features, expected, atol=1e-6)
 
 
+def test_features_of_impossible_and_blank_outputs():
+    alignment = tf.zeros((3, 2, 2))  # of a model without attention
+    features = output_features(tf.constant([-1e9, np.nan, -1.0]), [2, 1, 1], alignment, [2, 1, 0])
+    np.testing.assert_allclose(features[0], [-50, np.log(2), 0, 0], atol=1e-6)
+    assert np.isnan(features[1]).all()
+    np.testing.assert_allclose(features[2], [-1, 0, 0, 0], atol=1e-6)
+
+
 def test_confidence_of_both_signatures(calibrated):
     served, _ = calibrated
     outputs = {name: value.numpy() for name, value in served.signatures["align"](SOURCES).items()}

@@ -12,7 +12,7 @@ from regard.core import events
 from regard.models import metrics
 from regard.models.calibration import BINS, MIN_ROWS, bin_numbers, fit_logistic
 from regard.models.tasks.confidence import Calibration
-from regard.models.tasks.served_model import Row, with_signature
+from regard.models.tasks.served_model import Row
 from regard.models.tasks.served_text_output import ServedTextOutput
 
 _BATCH = 64
@@ -39,7 +39,7 @@ def calibrate(
         references.setdefault(source, []).append(module.raw_reference(row))
     sources = sorted(references, key=len)  # rows of similar lengths share a batch
     events.emit("progress", node=NODE, text=f"calibrating on {len(sources):,} rows of eval")
-    predict = with_signature([tf.TensorSpec([None], tf.string)])(module.predict_features)
+    predict = module.features_function()
     texts: list[str] = []
     features: list[np.ndarray] = []
     used: list[list[str]] = []

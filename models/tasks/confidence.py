@@ -9,6 +9,8 @@ from regard.models.calibration import LogisticModel
 
 # The output with the confidence.
 CONFIDENCE = "confidence"
+# Of a token on average. A search without a possible output has a score far below every real one.
+_MIN_LOG_PROBABILITY = -50.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +66,7 @@ def output_features(
     entropy = -tf.reduce_sum(alignment * logarithms, axis=[1, 2]) / steps
     coverage = tf.reduce_sum(tf.minimum(tf.reduce_sum(alignment, axis=1), 1.0), axis=1)
     features = [
-        log_probabilities / steps,
+        tf.maximum(log_probabilities / steps, _MIN_LOG_PROBABILITY),
         tf.math.log(steps),
         entropy / tf.math.log(tf.maximum(sizes, 2.0)),
         coverage / tf.maximum(sizes, 1.0),

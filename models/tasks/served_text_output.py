@@ -12,7 +12,13 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks import search_outputs
 from regard.models.tasks.confidence import CONFIDENCE, Calibration, output_features
 from regard.models.tasks.copy_tokenizer import detokenize, token_strings
-from regard.models.tasks.served_model import ExportedSignature, OutputLengths, Row, ServedModule
+from regard.models.tasks.served_model import (
+    ExportedSignature,
+    OutputLengths,
+    Row,
+    ServedModule,
+    with_signature,
+)
 from regard.models.tasks.text_preprocessing import limit_characters
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
@@ -137,6 +143,11 @@ class ServedTextOutput(ServedModule):
             return outputs
         alignment = self._attention(encoded, hypotheses)
         return {**outputs, **self._confidence(encoded, hypotheses, alignment)}
+
+    def features_function(self) -> Any:
+        """Return ``predict_features`` as a graph with the weights that are exported."""
+        function = self._with_float_weights(self.predict_features)
+        return with_signature([tf.TensorSpec([None], tf.string)])(function)
 
     def predict_features(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the ``text`` of each source, and its ``features`` for a calibration."""

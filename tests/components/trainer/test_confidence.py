@@ -26,7 +26,10 @@ class Module:
     def raw_reference(self, row):
         return row[1]
 
-    def predict_features(self, source):
+    def features_function(self):
+        return tf.function(self._features, [tf.TensorSpec([None], tf.string)], autograph=False)
+
+    def _features(self, source):
         lengths = tf.strings.length(source)
         check = tf.debugging.Assert(tf.reduce_all(lengths <= self.longest), [lengths])
         with tf.control_dependencies([check]):

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import RebuiltModel, export, write_warm_start
+from regard.models import tasks
 from regard.models.calibration import LogisticModel
 from regard.models.tasks.confidence import Calibration, output_features
-from tests.models.tasks.exported import created
+from regard.serving import saved_model
+from tests.models.tasks.exported import build, config, created
 from tests.models.tasks.tokenizers import write_tokenizers
 
 SOURCES = ["a cat sat", "the dog ran far away", "", "a"]
@@ -53,6 +57,14 @@ def test_features_of_padded_rows():
     np.testing.assert_allclose(features, expected, atol=1e-6)
 
 
+def test_features_of_impossible_and_blank_outputs():
+    alignment = tf.zeros((3, 2, 2))  # of a model without attention
+    features = output_features(tf.constant([-1e9, np.nan, -1.0]), [2, 1, 1], alignment, [2, 1, 0])
+    np.testing.assert_allclose(features[0], [-50, np.log(2), 0, 0], atol=1e-6)
+    assert np.isnan(features[1]).all()
+    np.testing.assert_allclose(features[2], [-1, 0, 0, 0], atol=1e-6)
+
+
 def test_confidence_of_both_signatures(calibrated):
     served, _ = calibrated
     outputs = {name: value.numpy() for name, value in served.signatures["align"](SOURCES).items()}
@@ -81,3 +93,28 @@ def test_the_reference_of_a_training_row(module):
     ids = module.tokenizers["target"].tokenize(["eine Katze"])[0].numpy()
     assert module.raw_reference({"target_ids": ids}) == "eine Katze"
     assert module.raw_reference({"target_ids": ids[:0]}) == ""
+
+
+def test_an_export_with_a_calibration(tmp_path, monkeypatch):
+    write_tokenizers(tmp_path)
+    settings = TrainerConfig(task="translation", **config(), serving={"confidence": {"good": 40}})
+    model, tokenizers = build(tmp_path, settings, 3)
+    rows, received = [{"source_ids": np.array([4, 5])}], []
+
+    def calibrate(module, calibration_rows, section):
+        received.append((list(calibration_rows), section.good))
+        return CALIBRATION
+
+    monkeypatch.setattr("regard.components.trainer.export.calibrate", calibrate)
+    network = tasks.get_network("translation")
+    export(model, network, settings, tokenizers, tmp_path / "m", calibration_rows=iter(rows))
+    assert received == [(rows, 40)]
+    loaded = saved_model.load(tmp_path / "m")
+    short, blank = loaded.predict("serving_default", [{"source": "a cat"}, {"source": " "}])
+    assert 0 < short.confidence < 1
+    assert blank.confidence is None
+    assert loaded.contract["confidence"]["metric"] == "chrf"
+    # With another search, the calibration does not hold.
+    serialized = {side: (tmp_path / f"{side}.model").read_bytes() for side in tokenizers}
+    write_warm_start(tmp_path / "m", model, settings, serialized)
+    assert RebuiltModel(tmp_path / "m", "m").served().contract["confidence"] is None

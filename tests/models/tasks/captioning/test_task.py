@@ -223,3 +223,16 @@ def test_answers_while_training(tokenizer):
     assert references == ["a red circle", "a blue square", "a red"]
     assert len(outputs) == 3
     assert all(isinstance(text, str) for text in outputs)
+
+
+def test_features_of_a_confidence(tokenizer):
+    captioner, _ = built(tokenizer, section())
+    config, search = CaptioningModelConfig.model_validate(section()), BeamSearchConfig(**SEARCH)
+    module = module_of("captioning", captioner, {"caption": tokenizer}, config, search)
+    outputs = module.features_function()(tf.constant(PNGS))
+    features = outputs["features"].numpy()
+    assert features.shape == (3, 4)
+    assert (features[:, 0] < 0).all()
+    assert ((features[:, 2:] > 0) & (features[:, 2:] <= 1 + 1e-6)).all()
+    ids = tokenizer.tokenize("a red circle").numpy()
+    assert module.raw_reference({"caption_ids": ids}) == "a red circle"

@@ -59,6 +59,7 @@ SYSTEMS = {
     "ctranslate2-int8-side-by-side": System("ctranslate2", "int8", inter_threads=2),
     "regard": System("regard"),
     "regard-patience": System("regard", patience=1.0),
+    "regard-exact": System("regard", patience=1000.0),  # more hypotheses than can end
 }
 
 

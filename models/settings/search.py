@@ -73,7 +73,8 @@ class BeamSearchConfig(_DeterministicSearchConfig):
         coverage_penalty: GNMT's beta, which penalizes unattended tokens.
         n_best: Number of hypotheses to return.
         patience: Stop after patience x beam_size finished hypotheses; most systems use 1. null:
-            stop when no better hypothesis is possible.
+            stop when no better hypothesis is possible. auto: 1 with a length penalty, otherwise
+            null.
     """
 
     type: Literal["beam"] = "beam"
@@ -81,14 +82,26 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     length_penalty: NonNegative = 0.6
     coverage_penalty: NonNegative = 0.0
     n_best: Positive = 1
-    patience: PositiveFloat | None = None
+    patience: PositiveFloat | Literal["auto"] | None = "auto"
+
+    @property
+    def effective_patience(self) -> float | None:
+        """The patience without ``auto``.
+
+        Without a length penalty the exact rule stops as soon as the best hypothesis has ended, so
+        that a patience saves nothing and loses outputs.
+        """
+        if self.patience == "auto":
+            return 1.0 if self.length_penalty > 0 else None
+        return self.patience
 
     def own_problems(self) -> Iterator[Problem]:
         """Yield options with which there are not ``n_best`` hypotheses."""
         yield from super().own_problems()
+        patience = self.effective_patience
         if self.n_best > self.beam_size:
             yield Problem(("n_best",), f"{self.n_best} is more than beam_size: {self.beam_size}")
-        elif self.patience is not None and self.patience * self.beam_size < self.n_best:
+        elif patience is not None and patience * self.beam_size < self.n_best:
             message = f"too low for n_best: {self.n_best} with beam_size: {self.beam_size}; use at "
             yield Problem(("patience",), f"{message}least {self.n_best / self.beam_size:.3g}")
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings.search import SearchLimits
+from regard.models.settings.search import BeamSearchConfig, SearchLimits
 from regard.models.tasks.text_preprocessing import limit_characters, to_dense
 from regard.models.vocabulary import EOS
 
@@ -22,6 +22,8 @@ N_BEST: dict[str, list[str | None]] = {
 def create_search(config: SearchLimits) -> Search:
     """Return the search of the section ``search``."""
     options = config.model_dump(mode="json", exclude=set(SearchLimits.model_fields))
+    if isinstance(config, BeamSearchConfig):
+        options["patience"] = config.effective_patience
     return SEARCHES[options.pop("type")](**options)
 
 

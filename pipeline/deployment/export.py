@@ -251,4 +251,6 @@ def _search_arguments(
     arguments["beam_size"] = search.get("beam_size", 1)
     arguments["length_penalty"] = round(search.get("length_penalty", 0.0) * mean / (mean + 5), 2)
     keys = ("coverage_penalty", "no_repeat_ngram_size", "patience")
-    return {**arguments, **{key: search[key] for key in keys if search.get(key)}}
+    # CTranslate2's default patience is 1.
+    values = {key: search[key] for key in keys if search.get(key) not in (None, "auto")}
+    return {**arguments, **{key: value for key, value in values.items() if value}}

@@ -238,7 +238,9 @@ class TokenizerTrainer(Component):
         symbols: dict[str, list[str]] = {name: [] for name in description.text_features}
         if tag_config is not None:
             symbols[description.text_features[0]] = user_symbols(tag_config.known, config.type)
-        changed = [] if changes is None else noisy_features(description.features)
+        has_noise = changes is not None and changes.tokenizer
+        noisy_names = noisy_features(description.features) if has_noise else []
+        noise_section = None if changes is None else changes.model_dump(mode="json")
         super().__init__(
             examples=examples,
             config=config.to_json(),
@@ -246,7 +248,7 @@ class TokenizerTrainer(Component):
             word_list_digest=word_list_digest or "",
             start=json.dumps(dict(start or {}), sort_keys=True),
             published=published,
-            noise=json.dumps(dict.fromkeys(changed, changes and changes.model_dump(mode="json"))),
+            noise=json.dumps(dict.fromkeys(noisy_names, noise_section)),
             seed=seed,
             splits=json.dumps(list(splits)),
         )

@@ -181,7 +181,7 @@ def _tokenizer_trainer(
         word_list_digest=context.data.word_vectors.get(cache_keys.WORD_LIST, ""),
         start=start,
         published=_published_folder(context, config) if start else "",
-        noise=noise if noise and noise.tokenizer else None,
+        noise=noise,
     )
 
 

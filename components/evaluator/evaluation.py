@@ -6,15 +6,16 @@ from pathlib import Path
 import regex
 
 from regard.components.common import prediction_table
+from regard.components.common.artifact_files import JsonFile
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, results, scoring
-from regard.components.evaluator.confidence import measure_confidence
+from regard.components.evaluator.confidence import ConfidenceResult, measure_confidence
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.external_metrics import run_commands
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
 from regard.components.evaluator.robustness import check_robustness, score_robustness
-from regard.components.evaluator.row_differences import compare_rows
+from regard.components.evaluator.row_differences import RowDifferences, compare_rows
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
 from regard.components.settings.evaluation import EvaluationConfig
@@ -52,6 +53,7 @@ def evaluate(
     inputs = text_inputs(contract)
     is_text = answer_kind(contract).is_text
     rows = _read_models(source, summary, config)
+    scoring.check_metrics(rows[results.CANDIDATE], config)  # before commands run for long
     numbers = run_commands(config, scoring.required_metrics(config), rows)
     scores = {
         model: ModelScores(outputs, config, model not in config.baselines, numbers[model])
@@ -74,15 +76,13 @@ def evaluate(
     evaluation = _evaluation(summary, scores, comparison, baselines, robustness, config)
     evaluation.write(folder)
     _write_slices(folder, scored, scores, config, contract)
-    differences = compare_rows(rows, scores, slices, contract)
-    if differences is not None:
-        differences.write(folder)
+    _replace(folder, compare_rows(rows, scores, slices, contract, config), RowDifferences)
     for name, lines in text_files(rows[results.CANDIDATE]).items():
         atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 
     table = source / prediction_table.CANDIDATE
-    if confidence := measure_confidence(table, rows[results.CANDIDATE], contract):
-        confidence.write(folder)
+    confidence = measure_confidence(table, rows[results.CANDIDATE], contract)
+    _replace(folder, confidence, ConfidenceResult)
     degenerate: dict[str, results.DegenerateCheck] = {}
     if is_text:
         _warn_about_tokenization(rows[results.CANDIDATE], config)
@@ -106,6 +106,14 @@ def evaluate(
         further=check_robustness(robustness, candidate),
     )
     return evaluation, decision
+
+
+def _replace(folder: Path, result: JsonFile | None, kind: type[JsonFile]) -> None:
+    """Write a result, or remove that of an earlier evaluation with the same folder."""
+    if result is not None:
+        result.write(folder)
+    else:
+        (folder / kind.FILE).unlink(missing_ok=True)
 
 
 def _warn_about_tokenization(rows: Rows, config: EvaluationConfig) -> None:

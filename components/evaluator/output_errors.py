@@ -21,11 +21,26 @@ _MIN_WORDS, _MIN_SIGNS = 3, 6
 _MAX_RATIO = 0.7  # of the lengths of a text with an omission or an addition and of another
 _MAX_PHRASE_WORDS = 4  # of a phrase that is repeated at once
 _MAX_WORDS = 400  # of a text; comparing takes a time that is quadratic in the worst case
+_GROUP_DIGITS = 3  # of thousands
 _NUMBER = re.compile(r"\d+(?:[.,:’'\u00a0\u202f]?\d+)*")
 _NAME = re.compile(r"\b[^\W\d_][\w’'-]*")
 _SIGN = regex.compile(f"[{UNSPACED}]")
 _ENDS = {"。": ".", "．": ".", "！": "!", "？": "?", "।": ".", "۔": ".", "؟": "?", "…": "."}
 _BRACKETS = "()[]{}（）「」『』《》"
+
+
+def _normalize_number(text: str) -> str:
+    """Return a number without separators of thousands, and with a point before the decimals.
+
+    Three digits after the last separator are thousands: ``1.250`` and ``1,250`` are equal, and
+    ``1,5`` is not ``15``.
+    """
+    digits = "".join(str(unicodedata.digit(sign, sign)) for sign in text)
+    *groups, last = re.split(r"\D", digits)
+    if not groups or len(last) == _GROUP_DIGITS:
+        return "".join([*groups, last])
+    decimals = last.rstrip("0")
+    return "".join(groups) + (f".{decimals}" if decimals else "")
 
 
 @dataclass(frozen=True)
@@ -40,9 +55,8 @@ class _Words:
 
     @cached_property
     def numbers(self) -> Counter[str]:
-        """Digits of numbers without separators, which differ among languages."""
-        digits = (re.sub(r"\D", "", match) for match in _NUMBER.findall(self.text))
-        return Counter("".join(str(unicodedata.digit(c, c)) for c in number) for number in digits)
+        """Numbers in one notation, because languages separate thousands and decimals otherwise."""
+        return Counter(map(_normalize_number, _NUMBER.findall(self.text)))
 
     @cached_property
     def names(self) -> set[str]:
@@ -105,10 +119,14 @@ class _Case:
 
 
 def _has_number_error(case: _Case) -> bool:
-    """A number of source and references is missing, or neither of them contains one."""
+    """A number that source and reference share is missing, or one that neither has is added.
+
+    Without a source, a number of the reference must not be missing.
+    """
     output, source = case.output.numbers, case.source.numbers
     for reference in case.references:
-        missing = (reference.numbers & source) - output if source else reference.numbers - output
+        shared = reference.numbers & source if case.source.text else reference.numbers
+        missing = shared - output
         added = output - (reference.numbers | source)
         if not missing and not added:
             return False
@@ -157,7 +175,7 @@ def _has_punctuation_error(case: _Case) -> bool:
 
 
 def _is_untranslated(case: _Case) -> bool:
-    """A run of words of the source, or half of the output, is copied against all references."""
+    """A run of words of the source, or half of the output, is a copy that no reference has."""
     source = " ".join(["", *case.source.words, ""])
     known = set().union(*(text.words for text in case.references))
     run: list[str] = []

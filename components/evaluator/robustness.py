@@ -10,7 +10,7 @@ from regard.components.evaluator.predictions import read_rows
 from regard.components.evaluator.results import RobustnessResult, Verdict
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.settings.evaluation import EvaluationConfig
-from regard.core.errors import DataError
+from regard.core.errors import DataError, UserError
 from regard.core.formatting import metric_digits
 from regard.core.text_noise import noisy_features
 from regard.models.metrics import Metric, Rows, suits_changed_inputs
@@ -43,6 +43,14 @@ def score_robustness(
     if robustness is None:
         return []
     names = [name for name in config.metrics if suits_changed_inputs(name)]
+    if not names:
+        message = "No metric can be computed for changed inputs."
+        remedy = "Add a metric that needs neither attention nor a command, such as chrf."
+        raise UserError(message, "evaluation.metrics", remedy)
+    metric = robustness.metric or names[0]
+    if metric not in names:
+        message = f"{metric} is not computed for changed inputs."
+        raise UserError(message, "evaluation.robustness.metric", f"Use {' or '.join(names)}.")
     slices = config.slices.model_copy(update={"thresholds": {}})
     reduced = config.model_copy(
         update={"metrics": names, "thresholds": {}, "production": None, "slices": slices}
@@ -65,7 +73,7 @@ def score_robustness(
                 rows=sum(before != after for before, after in pairs),
                 scores={name: _finite(value) for name, value in values.items()},
                 losses={name: _finite(_loss(clean[name], value)) for name, value in values.items()},
-                metric=robustness.metric or names[0],
+                metric=metric,
                 limit=robustness.max_loss.get(kind),
             )
         )

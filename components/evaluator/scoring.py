@@ -32,6 +32,20 @@ def required_metrics(config: EvaluationConfig) -> list[str]:
     return list(dict.fromkeys([*config.metrics, *needed]))
 
 
+def check_metrics(rows: Rows, config: EvaluationConfig) -> None:
+    """Check that all metrics exist and score such outputs.
+
+    Raises:
+        UserError: one does not.
+    """
+    specs = metric_specs(config)
+    try:
+        for name in required_metrics(config):
+            metrics.get_metric(name, rows.output_kind, specs)
+    except ValueError as error:
+        raise UserError(str(error), where="evaluation") from error
+
+
 class ModelScores:
     """The metrics of one model's outputs; every row is read once per metric.
 

@@ -95,9 +95,10 @@ class PredictorExecutor(BaseBeamExecutor):
         scorer = dataclasses.replace(decoder, reference_outputs=outputs[bool(attention) :])
         for number, noise in enumerate(changes, 1 + bool(production)):
             table = folder / prediction_table.robustness_table(noise.kind)
-            label = f"the new model, {noise.kind.replace('_', ' ')}"
+            label = f"the new model, {noise.label}"
             progress = (number * share, (number + 1) * share)
-            scorer.decode(candidate_path, table, label, progress, noise=noise)
+            decoded = scorer.decode(candidate_path, table, label, progress, noise=noise)
+            _warn_about_truncation(decoded, f"With {noise.label}, ")
         summary: PredictionsSummary = {
             "split": split,
             "rows": plan.rows,
@@ -124,7 +125,7 @@ def _changes(exec_properties: Properties, features: Sequence[Feature]) -> list[R
     return [RowNoise(kind, names, options, config.seed) for kind in config.measured_kinds]
 
 
-def _warn_about_truncation(result: DecodeResult) -> None:
+def _warn_about_truncation(result: DecodeResult, prefix: str = "") -> None:
     rows = sum(batch.rows for batch in result.stats)
     truncated = sum(batch.truncated_rows for batch in result.stats)
     if truncated:
@@ -134,8 +135,8 @@ def _warn_about_truncation(result: DecodeResult) -> None:
         # Models with a search have a score, and a limit in the section search.
         limit = "search.max_source_length" if result.contract["score"] else "the model's limit"
         _warn(
-            f"{truncated:,} of {rows:,} {noun} are longer than {limit}: at least {tokens:,} tokens"
-            " were cut off"
+            f"{prefix}{truncated:,} of {rows:,} {noun} are longer than {limit}: at least"
+            f" {tokens:,} tokens were cut off"
         )
 
 

@@ -24,6 +24,11 @@ class RowNoise:
     options: NoiseOptions
     seed: int
 
+    @property
+    def label(self) -> str:
+        """The kind in words, such as ``missing accents``."""
+        return self.kind.replace("_", " ")
+
     def __call__(self, row: Row, number: int) -> Row:
         """Return a row with changed inputs.
 
@@ -31,8 +36,8 @@ class RowNoise:
             row: the row.
             number: its number in the split, by which its change is random.
         """
-        changed = {
+        values = {
             name: change_text(row.inputs[name], self.kind, self.options, (self.seed, number, index))
             for index, name in enumerate(self.features)
         }
-        return dataclasses.replace(row, inputs={**row.inputs, **changed})
+        return dataclasses.replace(row, inputs={**row.inputs, **values})

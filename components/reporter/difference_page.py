@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
-from regard.components.evaluator.output_errors import ERROR_KINDS
 from regard.components.evaluator.row_differences import RowDifference, RowDifferences
 from regard.components.reporter.examples import attention_data, make_input
 from regard.components.reporter.run_facts import RunFacts
@@ -21,7 +20,7 @@ _MAX_DETAILED_ROWS = 100
 Json = dict[str, Any]
 
 
-def page_beside(report: Path) -> Path:
+def difference_page_path(report: Path) -> Path:
     """Return the path of the page next to that of the report."""
     return report.with_name(f"{report.stem}.differences.html")
 
@@ -44,15 +43,9 @@ def render(facts: RunFacts, names: Sequence[str] = ()) -> str:
     if not names:
         version = (facts.metrics.get("production") or {}).get("version")
         names = ["candidate", f"version {version}" if version else "production"]
-    errors = [error for row in differences.rows for side in row.errors for error in side]
     kinds = [
-        {
-            "name": kind,
-            "new": _count_new(differences.rows, kind, 0),
-            "fixed": _count_new(differences.rows, kind, 1),
-        }
-        for kind in ERROR_KINDS
-        if kind in errors
+        {"name": kind, "new": new, "fixed": fixed}
+        for kind, (new, fixed) in differences.errors.items()
     ]
     data = {
         "names": names,
@@ -80,11 +73,6 @@ def render(facts: RunFacts, names: Sequence[str] = ()) -> str:
 def _short_name(name: str) -> str:
     """Return the last two parts of the path of a model, such as ``orders/2``."""
     return "/".join(name.rstrip("/").split("/")[-2:])
-
-
-def _count_new(rows: Sequence[RowDifference], kind: str, side: int) -> int:
-    """Count the rows with an error in the output of one side only."""
-    return sum(kind in row.errors[side] and kind not in row.errors[1 - side] for row in rows)
 
 
 def _make_rows(facts: RunFacts, table: Path, rows: Sequence[RowDifference]) -> list[Json]:

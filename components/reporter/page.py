@@ -43,9 +43,11 @@ def write(path: Path, facts: RunFacts, names: Sequence[str] = ()) -> None:
         names: the names of both models, see `difference_page.render`.
     """
     differences = difference_page.render(facts, names)
-    other = difference_page.page_beside(path)
+    other = difference_page.difference_page_path(path)
     if differences:
         atomic_write(other, differences)
+    else:  # of an earlier report of the same name
+        other.unlink(missing_ok=True)
     atomic_write(path, render(facts, other.name if differences else ""))
 
 

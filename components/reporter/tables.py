@@ -31,6 +31,11 @@ def format_difference(metric: Json, old: float | None) -> str:
     return f"{change:+.{formatting.metric_digits(metric['scale'])}f}, {judgement}"
 
 
+def format_signed(value: float, scale: float) -> str:
+    """Format a difference of a metric with its sign."""
+    return f"{value:+.{formatting.metric_digits(scale)}f}"
+
+
 def format_p_value(comparison: Json) -> str:
     """Format the p-value of the comparison with production and its test; empty without a test."""
     value = comparison["p_value"]
@@ -77,6 +82,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "rows": formatting.format_rows,
     "score_with_loss": formatting.score_with_loss,
     "share": format_share,
+    "signed": format_signed,
     "thousands": "{:,}".format,
     "time": formatting.format_time,
 }

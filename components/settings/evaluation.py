@@ -173,7 +173,8 @@ class RobustnessConfig(WritingErrorsConfig):
             without accents, without punctuation, with doubled marks of sentences, typing errors,
             missing spaces and spaces within words. Each applies to all rows. null: all kinds.
         seed: Random seed of typing errors and spaces.
-        metric: Metric of max_loss; null: the first of evaluation.metrics.
+        metric: Metric of max_loss; null: the first of evaluation.metrics that needs neither
+            attention nor a command.
         max_loss: Maximum loss by each kind for a model to be published, in the unit of the metric:
             the score of the clean inputs minus that of the changed ones (the reverse if lower is
             better).

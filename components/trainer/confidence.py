@@ -76,7 +76,7 @@ def calibrate(
 def _predict(
     predict: Callable[[Any], Mapping[str, Any]], sources: Sequence[bytes]
 ) -> Iterable[tuple[bytes, str, np.ndarray]]:
-    """Yield each source with its output and features; one that is too long for the model not."""
+    """Yield each source that is not too long for the model, with its output and features."""
     try:
         outputs = predict(tf.constant(sources, tf.string))
     except tf.errors.InvalidArgumentError:

@@ -117,7 +117,8 @@ def evaluate(
         raise UserError("The data are missing or ambiguous.", "--data", remedy)
     sampling = {"samples": samples, "temperature": temperature}
     if mbr is None and any(value is not None for value in sampling.values()):
-        raise UserError("There is no choice among samples.", "--samples", "Use --mbr chrf.")
+        problem = "--samples and --temperature need --mbr."
+        raise UserError(problem, "--samples", "Add --mbr chrf.")
     files = [str(path.absolute()) for path in data or ()]
     root = registry or Workspace.from_environment().registry
     notes: list[str] = []

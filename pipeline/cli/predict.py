@@ -153,7 +153,7 @@ def predict(
 
       regard predict captioning photo.jpg --picture attention.html
 
-    [bold]Exit status[/bold]: 0 success, also without outputs that are certain enough; 2 user error.
+    [bold]Exit status[/bold]: 0 success, even if no output reaches --min-confidence; 2 user error.
     """
     root = registry or Workspace.from_environment().registry
     values: Any = {"type": search, "n_best": n_best, "samples": samples}

@@ -11,6 +11,7 @@ from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_packag
 from regard.models.settings.base import KeyPath, Problem
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.networks import TransformerDecoderConfig
+from regard.models.settings.text_noise import TextNoiseConfig
 from regard.models.settings.validation_errors import unknown
 from regard.pipeline.config.config import Config
 
@@ -105,6 +106,10 @@ def _subword_sampling_problems(config: Config) -> Iterator[str]:
         yield "changes the lengths, for which XLA compiles; remove it, or jit_compile"
 
 
+def _changes_case(noise: TextNoiseConfig | None) -> bool:
+    return noise is not None and (noise.upper_case > 0 or noise.title_case > 0)
+
+
 def _noise_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
     training = config.training
@@ -113,6 +118,9 @@ def _noise_problems(config: Config) -> Iterator[str]:
     elif config.search is None or not config.description.reference.kind.is_text:
         message = f"does not apply to the task {config.task}, whose rows have tokens of single "
         yield f"{message}words; remove it, or measure with evaluation.robustness"
+    elif _changes_case(training.noise) and tokenizer.get("normalization", "").endswith("_cf"):
+        message = "upper_case and title_case change nothing, because tokenizer.normalization folds "
+        yield f"{message}case; remove them"
     elif tokenizer.get("type") == "word":
         yield "needs a bpe, unigram or char tokenizer; type word does not know misspelled words"
     elif getattr(config.model.decoder, "pointer_generator", False):

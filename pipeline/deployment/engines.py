@@ -107,10 +107,12 @@ def conversion_folder() -> Iterator[Path]:
 
     In a pod, the folder for temporary files survives the restarts of the container.
     """
+    mark = owned_folders.mark_name(owned_folders.SCRATCH)
     for path in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
-        if owned_folders.is_owned(path, owned_folders.SCRATCH):
-            with contextlib.suppress(OSError), locks.acquire(path / _FOLDER_LOCK):
-                owned_folders.remove(path, owned_folders.SCRATCH)
+        with contextlib.suppress(OSError):  # of another user, or removed by another server
+            if owned_folders.is_owned(path, owned_folders.SCRATCH):
+                with locks.acquire_existing(path / _FOLDER_LOCK):
+                    owned_folders.remove_content(path, mark)
     # The lock is there before the mark, so that nobody removes a folder that is being made.
     folder = tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX, ignore_cleanup_errors=True)
     with folder as name, locks.acquire(Path(name, _FOLDER_LOCK)):

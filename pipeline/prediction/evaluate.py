@@ -89,6 +89,8 @@ def evaluate(
     if explore is not None:
         _validate_page(explore, names)
     models = [_open_model(names[0], registry, search, mbr)]
+    if mbr is not None:
+        names = [f"{names[0]} ({mbr} of samples)", *names[1:]]
     models += [open_model(name, registry) for name in names[1:]]
     (model, record), *others = models
     for name, (other, _) in zip(names[1:], others, strict=True):
@@ -119,11 +121,13 @@ def evaluate(
             )
             prediction_table.write(folder / table, corpus.features, rows, predictions)
         for noise in _changes(description, record, config, model):
-            changed = [noise(row, number) for number, row in enumerate(rows)]
-            label = f"{names[0]}, {noise.kind.replace('_', ' ')}"
-            predictions, _ = _decode(model, label, changed, config, on_progress, tag)
+            noisy_rows = [noise(row, number) for number, row in enumerate(rows)]
+            label = f"{names[0]}, {noise.label}"
+            predictions, _ = _decode(model, label, noisy_rows, config, on_progress, tag)
             table = prediction_table.robustness_table(noise.kind)
-            prediction_table.write(folder / table, corpus.features, changed, predictions)
+            prediction_table.write(folder / table, corpus.features, noisy_rows, predictions)
+        if not others:
+            (folder / prediction_table.PRODUCTION).unlink(missing_ok=True)
         summary: PredictionsSummary = {
             "rows": len(rows),
             "sentences_per_second": summaries["candidate"]["sentences_per_second"],

@@ -50,6 +50,22 @@ def test_languages_without_spaces_and_other_digits():
     assert find_errors("٣٦ كتابا", ["35 books"], "") == ["number"]
 
 
+@pytest.mark.parametrize(
+    ("output", "reference", "source", "has_error"),
+    [
+        ("15 Millionen", "1,5 Millionen", "1.5 million", True),
+        ("3,50 Euro", "3,5 Euro", "3.5 euros", False),
+        ("1.250 Euro", "1250 Euro", "1,250 euros", False),
+        ("10.30 Uhr", "10:30 Uhr", "10:30", False),
+        ("zwei Hunde", "2 Hunde", "two dogs", False),
+        ("3 Hunde", "2 Hunde", "two dogs", True),
+        ("zwei Hunde", "2 Hunde", "", True),
+    ],
+)
+def test_numbers_in_other_notations(output, reference, source, has_error):
+    assert find_errors(output, [reference], source, {"number"}) == ["number"] * has_error
+
+
 def test_only_the_chosen_kinds():
     assert find_errors("", [REFERENCE], SOURCE, {"omission"}) == ["omission"]
     assert set(find_errors("", [REFERENCE], SOURCE)) <= set(ERROR_KINDS)

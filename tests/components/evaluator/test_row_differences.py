@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from regard.components.evaluator import row_differences
 from regard.components.evaluator.results import CANDIDATE, PRODUCTION
 from regard.components.evaluator.row_differences import RowDifferences, compare_rows
 from regard.components.evaluator.scoring import ModelScores
@@ -26,7 +27,7 @@ def compare(candidate, production, references, sources, slices=(), config=CONFIG
         for model, outputs in ((CANDIDATE, candidate), (PRODUCTION, production))
     }
     scores = {model: ModelScores(outputs, config) for model, outputs in rows.items()}
-    return compare_rows(rows, scores, slices, CONTRACT)
+    return compare_rows(rows, scores, slices, CONTRACT, config)
 
 
 def make_rows(count):
@@ -84,6 +85,8 @@ def test_values_errors_and_slices_of_a_row():
     exact = differences.metrics["exact_match"]
     assert (exact.better, exact.worse, exact.equal, exact.mean) == (1, 1, 1, 0.0)
     assert exact.effect_size == 0.0
+    assert differences.errors == {"number": (1, 0)}
+    assert "bleu" not in differences.metrics
 
 
 def test_effect_size_and_metrics_of_which_less_is_better():
@@ -95,7 +98,7 @@ def test_effect_size_and_metrics_of_which_less_is_better():
     ter = differences.metrics["ter"]
     changes = [row.values["ter"][0] - row.values["ter"][1] for row in differences.rows] + [0.0]
     mean = sum(changes) / 4
-    deviation = (sum((change - mean) ** 2 for change in changes) / 4) ** 0.5
+    deviation = (sum((change - mean) ** 2 for change in changes) / 3) ** 0.5
     assert (ter.better, ter.worse, ter.equal) == (2, 1, 1)
     assert ter.mean == pytest.approx(mean)
     assert ter.effect_size == pytest.approx(mean / deviation)
@@ -108,6 +111,24 @@ def test_the_evaluator_writes_the_file(tmp_path):
     differences = RowDifferences.read(pair.folder)
     assert differences.different == 4
     assert differences.metrics["chrf"].better == 4
+
+
+def test_texts_have_chrf_and_rows_without_other_outputs_are_equal():
+    config = EvaluationConfig(metrics=("bleu",), samples=0)
+    rows = ["two dogs run", "b"], ["two dogs ran", "b"], ["two dogs run", "c"], ["", ""]
+    differences = compare(*rows, config=config)
+    assert list(differences.metrics) == ["chrf"]
+    assert [row.row for row in differences.rows] == [0]
+    assert differences.rows[0].values["chrf"][0] == 100.0
+
+
+def test_errors_are_counted_on_all_rows(monkeypatch):
+    monkeypatch.setattr(row_differences, "_MAX_ROWS", 1)
+    sources, references = ["3 dogs"] * 4, ["3 Hunde"] * 4
+    candidate, production = ["4 Hunde", "3 Hunde"] * 2, ["3 Hunde", "4 Hunde"] * 2
+    differences = compare(candidate, production, references, sources)
+    assert len(differences.rows) == 1
+    assert differences.errors == {"number": (2, 2)}
 
 
 def test_equal_models_have_no_rows():

@@ -122,7 +122,7 @@ def with_production(facts: RunFacts, root: Path, outputs: list[Any]) -> RunFacts
     scores = {model: ModelScores(outputs, config) for model, outputs in rows.items()}
     count = len(outputs)
     slices = [Slice("half", "first", range(count // 2)), Slice("half", "<b>", [count - 1])]
-    differences = compare_rows(rows, scores, slices, facts.contract)
+    differences = compare_rows(rows, scores, slices, facts.contract, config)
     assert differences is not None
     differences.write(root / "evaluation")
     return facts

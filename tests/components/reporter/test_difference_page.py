@@ -83,7 +83,7 @@ def test_other_tasks(kind, tmp_path):
 def test_the_report_links_to_the_page(compared, facts, tmp_path):
     file = tmp_path / "report.html"
     page.write(file, compared)
-    other = difference_page.page_beside(file)
+    other = difference_page.difference_page_path(file)
     assert f'href="{other.name}"' in file.read_text(encoding="utf-8")
     assert read_data(other.read_text(encoding="utf-8"))["rows"]
     (tmp_path / "evaluation" / RowDifferences.FILE).unlink()

@@ -20,6 +20,16 @@ _NOISE = "training: {noise: {upper_case: 0.1}}"
         ("training: {noise: {layout: azerty}}", "", ": no share is above 0"),
         ("training: {noise: {upper_case: 1.5}}", "", ".upper_case: "),
         ("training: {noise: {upper_case: 0.1, layout: dvorak}}", "", ".layout: "),
+        (
+            _NOISE,
+            "tokenizer: {normalization: nfkc_cf}",
+            ": upper_case and title_case change nothing",
+        ),
+        (
+            "training: {noise: {upper_case: 0.1, spaces: 0.1}}",
+            "tokenizer: {normalization: nfkc}",
+            None,
+        ),
         (_NOISE, "tokenizer: {type: word}", ": needs a bpe, unigram or char tokenizer"),
         (
             _NOISE,

@@ -157,6 +157,24 @@ def test_a_page_about_the_differences(models, sides, tmp_path, save_model):
     assert (tmp_path / "out" / "report.differences.html").read_text(encoding="utf-8") == text
 
 
+def test_a_folder_may_be_used_again(models, sides, tmp_path, save_model):
+    class Other(fake_models.Reverser):
+        def answer(self, source):
+            return {**super().answer(source), "translation": source}
+
+    save_model(tmp_path / "other", Other)
+    options = {"files": sides, "metrics": ["chrf"], "out": tmp_path / "out"}
+    _evaluate(models / "reverser", tmp_path / "other", **options)
+    names = {path.name for path in options["out"].iterdir()}
+    _evaluate(models / "reverser", **options)
+    assert names - {path.name for path in options["out"].iterdir()} == {
+        "production.parquet",
+        "report.differences.html",
+        "row_differences.json",
+    }
+    assert "differences.html" not in (options["out"] / REPORT).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", ["", "missing/differences.html"])
 def test_the_page_is_checked_before_the_models_run(models, sides, tmp_path, path):
     names = [models / "reverser"] * (2 if path else 1)

@@ -39,6 +39,8 @@ from regard.components.settings.data_section import checks_class, data_class
 from regard.components.settings.tags import TagsConfig
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.core.features import Feature
+from regard.models.protected_spans import protection_symbols
+from regard.models.settings.protect import ProtectConfig
 from regard.models.tags import user_symbols
 
 
@@ -191,6 +193,7 @@ class TokenizerTrainer(Component):
         task: the name of the task.
         tokenizer: the section ``tokenizer``.
         tags: the section ``data.tags``, whose tags are tokens; None: no tags.
+        protect: the section ``data.protect``, whose symbols are tokens; None: no protected spans.
         word_list_digest: the digest of ``tokenizer.word_list``; None: it is computed.
         start: the result of ``find_warm_start`` whose tokenizers are kept; on a cluster only the
             ``model`` to find. None: new ones are trained.
@@ -202,7 +205,7 @@ class TokenizerTrainer(Component):
     """
 
     EXECUTOR = TokenizerTrainerExecutor
-    _TEXTS = ("config", "features", "word_list_digest", "start", "published", "splits")
+    _TEXTS = ("config", "features", "spans", "word_list_digest", "start", "published", "splits")
     PARAMETERS = {**dict.fromkeys(_TEXTS, str), "seed": int}
     INPUTS = {"examples": Examples}
     OUTPUTS = {"tokenizer": Tokenizer}
@@ -213,6 +216,7 @@ class TokenizerTrainer(Component):
         task: str,
         tokenizer: Settings | None = None,
         tags: Settings | None = None,
+        protect: Settings | None = None,
         word_list_digest: str | None = None,
         start: Mapping[str, str] | None = None,
         published: str = "",
@@ -226,17 +230,22 @@ class TokenizerTrainer(Component):
         if description is not None and not description.text_features:
             arguments.add(("task",), f"The task {task} has no texts. Remove the component.")
         tag_config = None if tags is None else arguments.parse("tags", TagsConfig, tags)
+        span_config = None
+        if protect is not None:
+            span_config = arguments.parse("protect", ProtectConfig, protect)
         if word_list_digest is None and config is not None and config.word_list:
             files = {"word_list": config.word_list}
             word_list_digest = arguments.digests(("tokenizer",), files).get("word_list")
         arguments.check()
-        symbols: dict[str, list[str]] = {name: [] for name in description.text_features}
+        own = protection_symbols() if span_config is not None else []
+        symbols: dict[str, list[str]] = {name: list(own) for name in description.text_features}
         if tag_config is not None:
-            symbols[description.text_features[0]] = user_symbols(tag_config.known, config.type)
+            symbols[description.text_features[0]] += user_symbols(tag_config.known, config.type)
         super().__init__(
             examples=examples,
             config=config.to_json(),
             features=json.dumps(symbols),
+            spans=span_config.pattern() if span_config is not None else "",
             word_list_digest=word_list_digest or "",
             start=json.dumps(dict(start or {}), sort_keys=True),
             published=published,
@@ -260,6 +269,7 @@ class Preprocess(Component):
         training: the section ``training``.
         splits: the splits to transform; empty: all.
         tags: the section ``data.tags``; None: no tags.
+        protect: the section ``data.protect``; None: no protected spans.
 
     Outputs: ``transform_graph`` (with the tokenizer, if there is one, in its folder
     ``tokenizer``) and ``transformed_examples``.
@@ -287,19 +297,21 @@ class Preprocess(Component):
         training: Settings | None = None,
         splits: Sequence[str] = ("train", "eval"),
         tags: Settings | None = None,
+        protect: Settings | None = None,
     ):
         inputs = {"examples": examples, "schema": schema, "tokenizer": tokenizer}
         arguments = self.check_inputs(task, **inputs)
         description, network = arguments.description, arguments.section("model", model)
         learning = arguments.section("training", training)
         tag_config = None if tags is None else arguments.parse("tags", TagsConfig, tags)
+        spans = None if protect is None else arguments.parse("protect", ProtectConfig, protect)
         if description is not None and description.text_features and tokenizer is None:
             message = f"The task {task} needs one. Pass TokenizerTrainer.outputs['tokenizer']."
             arguments.add(("tokenizer",), message)
         if _are_splits(arguments, splits) and splits and "train" not in splits:
             arguments.add(("splits",), "The split train is missing. It is analyzed; add it.")
         arguments.check()
-        data = DataConfig.model_construct(tags=tag_config)
+        data = DataConfig.model_construct(tags=tag_config, protect=spans)
         settings = description.preprocessing_settings(network, learning, data)
         config = {"task": task, "settings": settings.model_dump(mode="json")}
         transformed = Channel(type=Examples)

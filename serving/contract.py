@@ -91,6 +91,7 @@ class Contract(TypedDict):
     heads: NotRequired[HeadsEntry | None]  # not in older exports
     cut: str | None
     tags: NotRequired[list[str]]
+    protect: NotRequired[dict[str, Any] | None]
     blank: NotRequired[str]
     signatures: dict[str, SignatureEntry]
 

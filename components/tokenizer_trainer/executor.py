@@ -68,7 +68,11 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
         try:
             events.emit("progress", node=NODE, text="sampling sentences")
             sampler = sampling.FileSampler(
-                groups, config.input_sentence_size, exec_properties["seed"], folder
+                groups,
+                config.input_sentence_size,
+                exec_properties["seed"],
+                folder,
+                exec_properties["spans"],
             )
             self._sample(examples, json.loads(exec_properties["splits"]), sampler)
             samples = {
@@ -117,7 +121,7 @@ def _read_start_tokenizers(
 ) -> dict[str, TrainedTokenizer]:
     """Return the tokenizer of each feature of the model to start from."""
     key, model = "training.warm_start.keep_tokenizer", start["model"]
-    remedy = "Change tokenizer or the tags, name another model, or set keep_tokenizer to false."
+    remedy = "Change tokenizer, tags or protect, name another model, or set keep_tokenizer to false."
 
     def error(message: str) -> DataError:
         return DataError(f"{model}: {message}", key, remedy)
@@ -159,7 +163,7 @@ def _train(
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
         group_symbols: list[str] = []
         for feature in group:
-            group_symbols += symbols[feature]
+            group_symbols += [text for text in symbols[feature] if text not in group_symbols]
         has_joiners = sample.counts.joined > 0
         try:
             trained[group] = train_tokenizer(sample, config, group_symbols, has_joiners)

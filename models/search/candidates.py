@@ -28,6 +28,7 @@ class Candidates:
         ids: ``[batch * size, length]``, the prefixes.
         position: the number of tokens of the prefixes.
         prefix_scores: ``[batch, size]``.
+        used: the state of the processor's required tokens, if there are any.
     """
 
     def __init__(
@@ -37,12 +38,13 @@ class Candidates:
         ids: Tensor,
         position: Tensor,
         prefix_scores: Tensor,
+        used: Tensor = None,
     ):
         self.size, vocabulary = prefix_scores.shape[1], ops.shape(logits)[-1]
         if processor.needs_vocabulary:
-            scores = processor(logits, ids, position)
+            scores = processor(logits, ids, position, used)
         else:
-            scores = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+            scores = processor.log_probs(logits)
         totals = ops.reshape(scores, (-1, self.size, vocabulary)) + prefix_scores[:, :, None]
         self._tokens = self._select_tokens(totals)
         self.columns = ops.shape(self._tokens)[1]

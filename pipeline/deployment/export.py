@@ -154,16 +154,19 @@ def check_engine(quantization: str) -> None:
 
 
 def check_text_to_text(version: Path) -> None:
-    """Check that a model has a task from texts to texts.
+    """Check that a model has a task from texts to texts, and no protected spans.
 
     Raises:
-        UserError: it has another one.
+        UserError: it has another one, or spans.
     """
     contract = read_contract(version)
     first = contract["inputs"][0]["name"]
     if not answer_kind(contract).is_text or first not in text_inputs(contract):
         message = f"Only text-to-text models can be converted; the task is {contract['task']}."
         raise UserError(message, str(version))
+    if contract.get("protect"):
+        message = "The graph of TensorFlow protects spans (data.protect), a conversion would not."
+        raise UserError(message, str(version), "Serve the model with TensorFlow.")
 
 
 def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:

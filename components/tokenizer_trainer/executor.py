@@ -121,7 +121,7 @@ def _read_start_tokenizers(
 ) -> dict[str, TrainedTokenizer]:
     """Return the tokenizer of each feature of the model to start from."""
     key, model = "training.warm_start.keep_tokenizer", start["model"]
-    remedy = "Change tokenizer, tags or protect, name another model, or set keep_tokenizer to false."
+    remedy = "Change tokenizer, tags or protect, name another model, or use keep_tokenizer: false."
 
     def error(message: str) -> DataError:
         return DataError(f"{model}: {message}", key, remedy)

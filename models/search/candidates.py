@@ -44,7 +44,8 @@ class Candidates:
         if processor.needs_vocabulary:
             scores = processor(logits, ids, position, used)
         else:
-            scores = processor.log_probs(logits)
+            scores = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+        self._never = processor.never
         totals = ops.reshape(scores, (-1, self.size, vocabulary)) + prefix_scores[:, :, None]
         self._tokens = self._select_tokens(totals)
         self.columns = ops.shape(self._tokens)[1]
@@ -65,7 +66,10 @@ class Candidates:
         first = EOS + 1  # PAD and BOS are never chosen
         count = ops.shape(totals)[-1] - first
         count = (min if totals.shape[-1] is not None else ops.minimum)(self.size, count)
-        _, regular = ops.top_k(ops.max(totals, axis=1)[:, first:], count)
+        best = ops.max(totals, axis=1)
+        if self._never is not None:  # cheaper than for every prefix
+            best = ops.where(self._never, MIN_SCORE, best)
+        _, regular = ops.top_k(best[:, first:], count)
         regular = ops.cast(regular, "int32") + first
         special = ops.convert_to_tensor([[UNK, EOS]], dtype="int32")
         batch = ops.shape(totals)[0]

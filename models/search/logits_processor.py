@@ -23,6 +23,10 @@ class LogitsProcessor:
         hypotheses: the number of hypotheses per row; below, ``beams`` is ``batch * hypotheses``.
         no_repeat_ngram_size: the length of n-grams that must not repeat (Paulus et al. 2018, "A
             Deep Reinforced Model for Abstractive Summarization", §2.5); 0 disables it.
+
+    Attributes:
+        required: the tokens that the rows require, None without any.
+        never: ``[vocabulary]``, the tokens that no row may have; None without any.
     """
 
     def __init__(
@@ -41,20 +45,15 @@ class LogitsProcessor:
             self.prefix = ops.concatenate([per_beam(constraints["prefix"]), end], axis=1)
         self.no_repeat_ngram_size = no_repeat_ngram_size
         self.required = required_tokens(constraints, hypotheses)
-        self.slots = constraints["slots"][0] if "slots" in constraints else None
+        self.never = None
+        if "slots" in constraints and self.required is None:
+            self.never = constraints["slots"][0] >= 0
 
     @property
     def needs_vocabulary(self) -> bool:
         """Whether the constraints concern single tokens, and ``length_mask`` is not enough."""
         has_tokens = self.prefix is not None or self.required is not None
         return bool(self.no_repeat_ngram_size) or has_tokens
-
-    def log_probs(self, logits: Tensor) -> Tensor:
-        """Return the log-probabilities, without tokens of slots if no row requires any."""
-        log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-        if self.slots is None or self.required is not None:
-            return log_probs
-        return ops.where(self.slots >= 0, MIN_SCORE, log_probs)
 
     def __call__(
         self, logits: Tensor, ids: Tensor, position: Tensor, used: Tensor = None
@@ -71,7 +70,7 @@ class LogitsProcessor:
             position: the number of tokens so far.
             used: the state of ``required``, if there are required tokens.
         """
-        log_probs = self.log_probs(logits)
+        log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         vocabulary = ops.arange(ops.shape(log_probs)[-1], dtype="int32")
         forbidden = self._forbidden(vocabulary, ids, position, used)
         return ops.where(forbidden, MIN_SCORE, log_probs)
@@ -96,6 +95,8 @@ class LogitsProcessor:
         forbidden = ops.logical_or(ops.equal(vocabulary, PAD), ops.equal(vocabulary, BOS))
         if self.required is not None:
             forbidden = ops.logical_or(forbidden, self.required.forbidden(used, position))
+        if self.never is not None:
+            forbidden = ops.logical_or(forbidden, self.never)
         if self.no_repeat_ngram_size:
             repeats = self._repeats_ngram(vocabulary, ids, position)
             forbidden = ops.logical_or(forbidden, repeats)

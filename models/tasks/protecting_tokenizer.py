@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from regard.models.protected_spans import (
@@ -189,8 +190,7 @@ def protect_sources(sources: tf.Tensor, config: ProtectConfig) -> ProtectedSourc
 
     Texts without spans cost one search for them.
     """
-    clean = tf.strings.regex_replace(sources, UNUSABLE, "\ufffd")
-    left = tf.strings.regex_replace(clean, config.pattern(), "")
+    left = tf.strings.regex_replace(sources, f"{config.pattern()}|{UNUSABLE}", "")
 
     def protect() -> ProtectedSources:
         spans = find_spans(sources, config)
@@ -216,9 +216,9 @@ def protect_sources(sources: tf.Tensor, config: ProtectConfig) -> ProtectedSourc
         literals = tf.fill(shape, "")
         faults = tf.zeros(shape[:1], tf.int32)
         by_attention = tf.zeros(shape, tf.bool)
-        return ProtectedSources(clean, tf.fill([0], ""), none, literals, by_attention, faults)
+        return ProtectedSources(sources, tf.fill([0], ""), none, literals, by_attention, faults)
 
-    return tf.cond(tf.reduce_all(left == clean), keep, protect)
+    return tf.cond(tf.reduce_all(left == sources), keep, protect)
 
 
 class ProtectingTokenizer:
@@ -228,6 +228,7 @@ class ProtectingTokenizer:
         tokenizer: The tokenizer of a side (``tensorflow_text``), whose vocabulary has the symbols.
         config: The section ``data.protect``.
         sources: The sources of the rows.
+        slots: The slot of each token of the vocabulary, see ``slots_of_tokens``.
         put_in: Returns the tokens of outputs ``[batch * n, (length)]`` with the spans that
             attention places; None if it places none.
     """
@@ -237,9 +238,11 @@ class ProtectingTokenizer:
         tokenizer: Any,
         config: ProtectConfig,
         sources: ProtectedSources,
+        slots: np.ndarray,
         put_in: Callable[[tf.RaggedTensor], tf.RaggedTensor] | None = None,
     ):
-        self.tokenizer, self.config, self.sources, self._put_in = tokenizer, config, sources, put_in
+        self.tokenizer, self.config, self.sources = tokenizer, config, sources
+        self._slots, self._put_in = slots, put_in
 
     def protect(self, texts: tf.Tensor, rows: tf.Tensor, with_pairs: bool) -> tf.Tensor:
         """Return texts ``[n]`` in which the spans of their rows' sources are symbols.
@@ -289,7 +292,7 @@ class ProtectingTokenizer:
     def id_to_string(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the tokens of ids ``[batch * n, ...]`` as strings, with the texts of spans."""
         strings = self.tokenizer.id_to_string(ids)
-        slots = tf.gather(slots_of_tokens(self.tokenizer), ids)
+        slots = tf.gather(self._slots, ids)
         copies = tf.shape(ids)[0] // tf.maximum(tf.shape(self.sources.literals)[0], 1)
         literals = tf.repeat(self.sources.literals, copies, axis=0)
         texts = tf.gather(literals, tf.maximum(slots, 0), batch_dims=1)
@@ -308,10 +311,8 @@ class ProtectingTokenizer:
         return tf.cond(self.sources.has_spans, put_back, lambda: self.tokenizer.detokenize(ids))
 
 
-def slots_of_tokens(tokenizer: Any) -> tf.Tensor:
+def slots_of_tokens(tokenizer: Any) -> np.ndarray:
     """Return the slot of each token of a vocabulary, -1 for ordinary ones; int32."""
-    symbols = protection_symbols()
-    slots = [*range(SLOTS), *range(CLOSE)]
-    ids = tokenizer.string_to_id(symbols)
-    none = tf.fill([tf.cast(tokenizer.vocab_size(), tf.int32)], -1)
-    return tf.tensor_scatter_nd_update(none, ids[:, None], slots)
+    slots = np.full(int(tokenizer.vocab_size()), -1, np.int32)
+    slots[tokenizer.string_to_id(protection_symbols()).numpy()] = [*range(SLOTS), *range(CLOSE)]
+    return slots

@@ -48,6 +48,8 @@ class Protection:
     ):
         self._model, self._tokenizers, self._config = model, tokenizers, config
         self._search, self._tags = search, tags
+        # Constants of the graph.
+        self._slots = {side: slots_of_tokens(tokenizers[side]) for side in ("source", "target")}
 
     def encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, ProtectingTokenizer]:
         """Return what ``ServedTextOutput._encode`` returns, with symbols for spans."""
@@ -70,19 +72,18 @@ class Protection:
             texts = tf.where(is_cut > 0, tf.strings.join([texts, "\n" + "x " * (limit + 1)]), texts)
         tokenizer = self._tokenizers["source"]
         ids, cut = token_ids(tokenizer, texts, limit, error)
-        slots = slots_of_tokens(tokenizer)
-        encoded, spans = take_out(ids, slots, sources.by_attention, tokenizer)
-        target = ProtectingTokenizer(
-            self._tokenizers["target"],
-            self._config,
-            sources,
-            put_in=self._placement(encoded, spans) if self._config.inline_pattern() else None,
-        )
-        return encoded, tf.maximum(cut, is_cut), target
+        placement = None
+        if self._config.inline_pattern():
+            ids, spans = take_out(ids, self._slots["source"], sources.by_attention, tokenizer)
+            placement = self._placement(ids, spans)
+        target, slots = self._tokenizers["target"], self._slots["target"]
+        protecting = ProtectingTokenizer(target, self._config, sources, slots, placement)
+        return ids, tf.maximum(cut, is_cut), protecting
 
     def source_tokenizer(self, sources: ProtectedSources) -> ProtectingTokenizer:
         """Return the tokenizer that shows the tokens of these sources."""
-        return _SourceTokenizer(self._tokenizers["source"], self._config, sources)
+        tokenizer, slots = self._tokenizers["source"], self._slots["source"]
+        return _SourceTokenizer(tokenizer, self._config, sources, slots)
 
     def _placement(self, encoded: tf.Tensor, spans: InlineSpans) -> Any:
         """Return the function that puts the spans into outputs ``[batch * n, (length)]``."""
@@ -114,17 +115,15 @@ class Protection:
 
         Without any symbol, the search does not count them.
         """
-        source_slots = slots_of_tokens(self._tokenizers["source"])
-        target_slots = slots_of_tokens(self._tokenizers["target"])
-        slots = target_slots[None]
+        slots = self._slots["target"][None]
 
         def constrained() -> Hypotheses:
-            has = _contains(tf.gather(source_slots, encoded))
+            has = _contains(tf.gather(self._slots["source"], encoded))
             pairs = has[:, OPEN:CLOSE] * has[:, CLOSE:]  # of a cut source, a tag can be missing
             singles = has[:, :LITERALS]
             count = tf.reduce_sum(singles, axis=1) + 2 * tf.reduce_sum(pairs, axis=1)
             if "phrases" in options:  # a phrase contains its spans, and may be repeated
-                in_phrases = _contains(tf.gather(target_slots, options["phrases"]))
+                in_phrases = _contains(tf.gather(self._slots["target"], options["phrases"]))
                 singles = tf.where(in_phrases[:, :LITERALS] > 0, -singles, singles)
             least = options.get("prefix", encoded[:, :0]), options.get("phrases", encoded[:, :0])
             fixed = sum(tf.reduce_sum(tf.cast(x != PAD, tf.int32), axis=1) for x in least)
@@ -147,7 +146,7 @@ class _SourceTokenizer(ProtectingTokenizer):
         """Return the tokens of the protected sources ``[batch]`` that the model reads."""
         tokens = string_tokens(self.tokenizer, texts, split=False)
         ids = self.tokenizer.string_to_id(tokens.values)
-        slots = tf.gather(slots_of_tokens(self.tokenizer), ids)
+        slots = tf.gather(self._slots, ids)
         places = tf.stack([tf.cast(tokens.value_rowids(), tf.int32), tf.maximum(slots, 0)], axis=1)
         is_inline = tf.gather_nd(self.sources.by_attention, places) & (slots >= 0)
         return tf.ragged.boolean_mask(tokens, tokens.with_values(~is_inline))

@@ -3,13 +3,15 @@
     pip install systran-align                                # in an environment of its own
     python benchmarks/protect.py links WORK                  # needs it, and $REGARD_DATA
     python benchmarks/protect.py data WORK                   # WORK/{train,val,test,...}.{en,de}
-    regard run WORK/base.yaml && regard run WORK/protect.yaml
+    regard run WORK/protect.yaml                             # with data.protect
+    regard run WORK/same.yaml                                # the same data without
+    regard run WORK/clean.yaml                               # the data without spans
     python -m benchmarks.protect outputs WORK MODEL NAME     # translates the texts with spans
     python benchmarks/protect.py judge WORK NAME             # needs systran-align again
 
-Half of the training rows and all rows of the test get tags around linked words, a URL or an
-address, and placeholders and numbers in place of linked words. A tag is on the right word if its
-words in the output are linked to the words that it encloses in the source.
+Half of the training rows, and all rows of the test with spans, get tags around linked words, URLs
+and addresses, and placeholders and numbers in place of linked words. A tag is on the right word if
+its words in the output are linked to the words that it encloses in the source.
 """
 
 import gzip
@@ -27,6 +29,39 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _TAGS = ["b", "i", "em", "u", 'a href="https://example.org/{}"', 'span class="x{}"', "g id={}"]
 _TAG = re.compile(r" *</[a-z]+>|<[a-z][^<>]*> *")
 _SPAN = re.compile(r"<[^<>]*>|https?://[^\s)]+|\{[0-9]\}|%s|\b[0-9][0-9.]*\b|\S+@\S+\.org")
+
+_CONFIG = """name: {name}
+task: translation
+data:
+  root: {folder}
+  train: {{source: {prefix}train.en, target: {prefix}train.de}}
+  eval: {{source: {prefix}val.en, target: {prefix}val.de}}
+  test: {{source: clean-test.en, target: clean-test.de}}
+{protect}  checks: {{target_overlap: null, near_overlap: null}}
+tokenizer: {{type: bpe, vocab_size: 4000, shared: true}}
+model:
+  embedding: 128
+  dropout: 0.2
+  tie_embeddings: all
+  encoder: {{type: recurrent, cell: gru, units: 128, layers: 1, bidirectional: true}}
+  decoder: {{type: luong, cell: gru, units: 128, layers: 1, input_feeding: true}}
+  attention: {{score: general, alignment: soft}}
+training:
+  batch_tokens: 2048
+  max_length: 80
+  max_epochs: null
+  max_steps: 1800
+  learning_rate: 0.003
+  schedule: {{type: inverse_sqrt, warmup_steps: 200}}
+  label_smoothing: 0.1
+  clip_norm: 1.0
+  early_stopping: null
+  precision: float32
+  backend: jax
+  seed: 17
+search: {{type: beam, beam_size: 5, length_penalty: 1.0}}
+evaluation: {{metrics: [bleu], tokenize: 13a, thresholds: {{bleu: 3.0}}}}
+"""
 
 
 def _words(text: str) -> list[str]:
@@ -89,6 +124,14 @@ def write_data(work: Path) -> None:
             (work / f"{split}.{side}").write_text(text, encoding="utf-8")
             clean = "".join(f"{row[column]}\n" for row in rows)
             (work / f"clean-{split}.{side}").write_text(clean, encoding="utf-8")
+    protect = "  protect: {kinds: [urls, emails, numbers, markup, placeholders]}\n"
+    for name, prefix, section in (
+        ("protect", "", protect),
+        ("same", "", ""),
+        ("clean", "clean-", ""),
+    ):
+        text = _CONFIG.format(name=name, folder=work.absolute(), prefix=prefix, protect=section)
+        (work / f"{name}.yaml").write_text(text, encoding="utf-8")
 
 
 def _with_spans(
@@ -165,12 +208,12 @@ def _runs(sides: Any, links: list[list[int]]) -> list[tuple[tuple[int, int], tup
 
 def translate(work: Path, model: str, name: str) -> None:
     """Write the outputs of a model for the texts with spans, and for the clean ones."""
-    from regard.pipeline.api import load_model
+    from regard.pipeline.api.models import load_model, predict
 
     loaded = load_model(model)
     for split in ("test", "clean-test"):
         sources = (work / f"{split}.en").read_text(encoding="utf-8").splitlines()
-        outputs = [row["translation"] for row in loaded.predict(sources)]
+        outputs = [row.hypothesis if row else "" for row in predict(loaded, sources)]
         (work / f"{split}.{name}").write_text("".join(f"{x}\n" for x in outputs), encoding="utf-8")
 
 

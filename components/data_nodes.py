@@ -205,7 +205,7 @@ class TokenizerTrainer(Component):
     """
 
     EXECUTOR = TokenizerTrainerExecutor
-    _TEXTS = ("config", "features", "spans", "word_list_digest", "start", "published", "splits")
+    _TEXTS = ("config", "features", "word_list_digest", "start", "published", "splits")
     PARAMETERS = {**dict.fromkeys(_TEXTS, str), "seed": int}
     INPUTS = {"examples": Examples}
     OUTPUTS = {"tokenizer": Tokenizer}
@@ -230,14 +230,11 @@ class TokenizerTrainer(Component):
         if description is not None and not description.text_features:
             arguments.add(("task",), f"The task {task} has no texts. Remove the component.")
         tag_config = None if tags is None else arguments.parse("tags", TagsConfig, tags)
-        span_config = None
-        if protect is not None:
-            span_config = arguments.parse("protect", ProtectConfig, protect)
         if word_list_digest is None and config is not None and config.word_list:
             files = {"word_list": config.word_list}
             word_list_digest = arguments.digests(("tokenizer",), files).get("word_list")
         arguments.check()
-        own = protection_symbols() if span_config is not None else []
+        own = protection_symbols() if protect is not None else []
         symbols: dict[str, list[str]] = {name: list(own) for name in description.text_features}
         if tag_config is not None:
             symbols[description.text_features[0]] += user_symbols(tag_config.known, config.type)
@@ -245,7 +242,6 @@ class TokenizerTrainer(Component):
             examples=examples,
             config=config.to_json(),
             features=json.dumps(symbols),
-            spans=span_config.pattern() if span_config is not None else "",
             word_list_digest=word_list_digest or "",
             start=json.dumps(dict(start or {}), sort_keys=True),
             published=published,

@@ -68,11 +68,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
         try:
             events.emit("progress", node=NODE, text="sampling sentences")
             sampler = sampling.FileSampler(
-                groups,
-                config.input_sentence_size,
-                exec_properties["seed"],
-                folder,
-                exec_properties["spans"],
+                groups, config.input_sentence_size, exec_properties["seed"], folder
             )
             self._sample(examples, json.loads(exec_properties["splits"]), sampler)
             samples = {

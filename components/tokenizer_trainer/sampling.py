@@ -53,15 +53,8 @@ class SentenceCounts:
     joined: int = 0
 
 
-def read_sentences(path: str, features: Sequence[str], spans: str = "") -> Iterator[bytes]:
-    """Yield the UTF-8 texts of the features of every tf.Example of a file, in order.
-
-    Args:
-        path: the file.
-        features: the names of the features.
-        spans: the RE2 pattern of what models see as symbols. Most texts are without it, so that it
-            gets no tokens of its own; an eighth keeps it, so that its characters are known.
-    """
+def read_sentences(path: str, features: Sequence[str]) -> Iterator[bytes]:
+    """Yield the UTF-8 texts of the features of every tf.Example of a file, in order."""
     import tensorflow as tf
 
     # Ragged: a row can have several texts of a feature, or none.
@@ -70,21 +63,10 @@ def read_sentences(path: str, features: Sequence[str], spans: str = "") -> Itera
     options = tf.data.Options()
     options.autotune.enabled = False
     parsed = rows.map(lambda records: tf.io.parse_example(records, spec)).prefetch(1)
-    if spans:
-        parsed = parsed.map(lambda batch: {n: _without_spans(x, spans) for n, x in batch.items()})
     for batch in parsed.with_options(options):
         for row in zip(*(_rows_of(batch[name]) for name in features), strict=True):
             for texts in row:
                 yield from texts
-
-
-def _without_spans(texts: tf.RaggedTensor, spans: str) -> tf.RaggedTensor:
-    """Return texts without spans, but for an eighth of them."""
-    import tensorflow as tf
-
-    keeps = tf.strings.to_hash_bucket_fast(texts.values, 8) == 0
-    plain = tf.strings.regex_replace(texts.values, spans, " ")
-    return texts.with_values(tf.where(keeps, texts.values, plain))
 
 
 def _rows_of(column: tf.RaggedTensor) -> Iterator[list[bytes]]:
@@ -141,14 +123,12 @@ class FileSampler:
         limit: the size of a sample.
         seed: another seed gives another sample.
         folder: the folder of the samples, which every worker must be able to write to.
-        spans: as in ``read_sentences``.
     """
 
     groups: Sequence[Sequence[str]]
     limit: int
     seed: int
     folder: str
-    spans: str = ""
 
     def __call__(self, job: tuple[int, str]) -> None:
         """Write the sample of each group.
@@ -160,7 +140,7 @@ class FileSampler:
         for number, group in enumerate(self.groups):
             counts = SentenceCounts()
             sample = sample_sentences(
-                read_sentences(path, group, self.spans), self.limit, self.seed, counts, shard
+                read_sentences(path, group), self.limit, self.seed, counts, shard
             )
             columns = {
                 "hash": pa.array([sentence_hash for sentence_hash, _ in sample], pa.uint64()),

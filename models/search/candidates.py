@@ -67,7 +67,8 @@ class Candidates:
         count = ops.shape(totals)[-1] - first
         count = (min if totals.shape[-1] is not None else ops.minimum)(self.size, count)
         best = ops.max(totals, axis=1)
-        if self._never is not None:  # cheaper than for every prefix
+        # Cheaper than for every prefix; other tokens than these fill the candidates.
+        if self._never is not None:
             best = ops.where(self._never, MIN_SCORE, best)
         _, regular = ops.top_k(best[:, first:], count)
         regular = ops.cast(regular, "int32") + first

@@ -16,6 +16,7 @@ from regard.models.tasks.inline_spans import InlineSpans, put_in, take_out
 from regard.models.tasks.protecting_tokenizer import (
     ProtectedSources,
     ProtectingTokenizer,
+    outlined,
     protect_sources,
     slots_of_tokens,
 )
@@ -99,7 +100,7 @@ class Protection:
 
         def put_in_some(ids: tf.RaggedTensor) -> tf.RaggedTensor:
             has_spans = tf.reduce_any(spans.order >= 0) & (tf.size(ids.values) > 0)
-            return tf.cond(has_spans, lambda: place(ids), lambda: ids)
+            return tf.cond(has_spans, outlined(lambda: place(ids)), lambda: ids)
 
         return put_in_some
 
@@ -135,8 +136,7 @@ class Protection:
         def plain() -> Hypotheses:
             return self._model.search(encoded, search, limits, **options, slots=slots)
 
-        has_symbols = tokenizer.sources.has_spans
-        return tf.cond(has_symbols, constrained, plain)
+        return tf.cond(tokenizer.sources.has_spans, outlined(constrained), plain)
 
 
 class _SourceTokenizer(ProtectingTokenizer):

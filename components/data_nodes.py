@@ -40,6 +40,8 @@ from regard.components.settings.tags import TagsConfig
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.core.features import Feature
 from regard.core.text_noise import noisy_features
+from regard.models.protected_spans import protection_symbols
+from regard.models.settings.protect import ProtectConfig
 from regard.models.settings.text_noise import TextNoiseConfig
 from regard.models.tags import user_symbols
 
@@ -193,6 +195,7 @@ class TokenizerTrainer(Component):
         task: the name of the task.
         tokenizer: the section ``tokenizer``.
         tags: the section ``data.tags``, whose tags are tokens; None: no tags.
+        protect: the section ``data.protect``, whose symbols are tokens; None: no protected spans.
         word_list_digest: the digest of ``tokenizer.word_list``; None: it is computed.
         start: the result of ``find_warm_start`` whose tokenizers are kept; on a cluster only the
             ``model`` to find. None: new ones are trained.
@@ -216,6 +219,7 @@ class TokenizerTrainer(Component):
         task: str,
         tokenizer: Settings | None = None,
         tags: Settings | None = None,
+        protect: Settings | None = None,
         word_list_digest: str | None = None,
         start: Mapping[str, str] | None = None,
         published: str = "",
@@ -235,9 +239,10 @@ class TokenizerTrainer(Component):
             files = {"word_list": config.word_list}
             word_list_digest = arguments.digests(("tokenizer",), files).get("word_list")
         arguments.check()
-        symbols: dict[str, list[str]] = {name: [] for name in description.text_features}
+        own = protection_symbols() if protect is not None else []
+        symbols: dict[str, list[str]] = {name: list(own) for name in description.text_features}
         if tag_config is not None:
-            symbols[description.text_features[0]] = user_symbols(tag_config.known, config.type)
+            symbols[description.text_features[0]] += user_symbols(tag_config.known, config.type)
         has_noise = changes is not None and changes.tokenizer
         noisy_names = noisy_features(description.features) if has_noise else []
         noise_section = None if changes is None else changes.model_dump(mode="json")
@@ -269,6 +274,7 @@ class Preprocess(Component):
         training: the section ``training``.
         splits: the splits to transform; empty: all.
         tags: the section ``data.tags``; None: no tags.
+        protect: the section ``data.protect``; None: no protected spans.
 
     Outputs: ``transform_graph`` (with the tokenizer, if there is one, in its folder
     ``tokenizer``) and ``transformed_examples``.
@@ -296,19 +302,21 @@ class Preprocess(Component):
         training: Settings | None = None,
         splits: Sequence[str] = ("train", "eval"),
         tags: Settings | None = None,
+        protect: Settings | None = None,
     ):
         inputs = {"examples": examples, "schema": schema, "tokenizer": tokenizer}
         arguments = self.check_inputs(task, **inputs)
         description, network = arguments.description, arguments.section("model", model)
         learning = arguments.section("training", training)
         tag_config = None if tags is None else arguments.parse("tags", TagsConfig, tags)
+        spans = None if protect is None else arguments.parse("protect", ProtectConfig, protect)
         if description is not None and description.text_features and tokenizer is None:
             message = f"The task {task} needs one. Pass TokenizerTrainer.outputs['tokenizer']."
             arguments.add(("tokenizer",), message)
         if _are_splits(arguments, splits) and splits and "train" not in splits:
             arguments.add(("splits",), "The split train is missing. It is analyzed; add it.")
         arguments.check()
-        data = DataConfig.model_construct(tags=tag_config)
+        data = DataConfig.model_construct(tags=tag_config, protect=spans)
         settings = description.preprocessing_settings(network, learning, data)
         config = {"task": task, "settings": settings.model_dump(mode="json")}
         transformed = Channel(type=Examples)

@@ -61,7 +61,7 @@ class Trainer(Component):
         checkpoints: the folder of the checkpoints of trainings, which outlives a run: a killed
             training resumes. Empty: a folder next to the outputs of the node.
         serving: the section ``serving``, whose keys about the export are used.
-        tags: the section ``data.tags``; None: no tags.
+        tags, protect: the sections ``data.tags`` and ``data.protect``; None: without them.
         published: the folder that models of this pipeline are published to, REGISTRY/NAME, in
             which ``training.warm_start`` and ``training.ensemble`` are found when the node runs.
         run: what our own graph knows about a run; replaces ``checkpoints`` and ``published``.
@@ -92,13 +92,14 @@ class Trainer(Component):
         checkpoints: str = "",
         serving: Settings | None = None,
         tags: Settings | None = None,
+        protect: Settings | None = None,
         published: str = "",
         run: RunInputs | None = None,
         run_parameters: RunParameters | None = None,
     ):
         inputs = {"examples": examples, "transform_graph": transform_graph}
         arguments = self.check_inputs(task, **inputs)
-        config = arguments.trainer_config(model, training, search, serving, tags)
+        config = arguments.trainer_config(model, training, search, serving, tags, protect)
         if run is None and config is not None:
             run = _run_inputs(arguments, config, checkpoints, published)
         config, run = arguments.check(config), arguments.check(run)

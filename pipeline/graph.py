@@ -178,6 +178,7 @@ def _tokenizer_trainer(
         task=config.task,
         tokenizer=config.trained_tokenizer,
         tags=config.data.tags,
+        protect=config.data.protect,
         word_list_digest=context.data.word_vectors.get(cache_keys.WORD_LIST, ""),
         start=start,
         published=_published_folder(context, config) if start else "",
@@ -200,6 +201,7 @@ def _preprocess(
         training=config.training,
         splits=SPLITS,
         tags=config.data.tags,
+        protect=config.data.protect,
     )
 
 
@@ -226,6 +228,7 @@ def _trainer(
         search=config.search,
         serving=config.serving,
         tags=config.data.tags,
+        protect=config.data.protect,
         run=RunInputs.model_validate(run),
         run_parameters=context.run_parameters,
     )

@@ -102,6 +102,7 @@ class Contract(TypedDict):
     cut: str | None
     confidence: NotRequired[ConfidenceEntry | None]  # not in older exports
     tags: NotRequired[list[str]]
+    protect: NotRequired[dict[str, Any] | None]
     blank: NotRequired[str]
     signatures: dict[str, SignatureEntry]
 

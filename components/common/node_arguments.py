@@ -22,6 +22,7 @@ from regard.core.kinds import TEXT
 from regard.core.suggestions import suggest
 from regard.models import tasks
 from regard.models.settings.base import KeyPath, Problem, Section, find_problems
+from regard.models.settings.protect import ProtectConfig
 from regard.models.settings.validation_errors import validation_problems
 from regard.models.tasks.description import Description
 
@@ -99,6 +100,7 @@ class NodeArguments:
         search: Settings | None,
         serving: Settings | None,
         tags: Settings | None,
+        protect: Settings | None = None,
     ) -> TrainerConfig | None:
         """Return the settings of a training from its sections; None if one is invalid."""
         sections = {
@@ -107,6 +109,7 @@ class NodeArguments:
             "search": self.section("search", search),
             "serving": self.parse("serving", ServingConfig, serving),
             "tags": None if tags is None else self.parse("tags", TagsConfig, tags),
+            "protect": None if protect is None else self.parse("protect", ProtectConfig, protect),
         }
         if self._problems:
             return None

@@ -24,6 +24,7 @@ from regard.components.settings.data_checks import DataChecksConfig
 from regard.components.settings.tags import TagsConfig
 from regard.core.bounds import Count, Fraction, Positive, Rate, Share
 from regard.models.settings.base import Listed, NotInTrainingKey, ReadByTrainer, Section, absolute
+from regard.models.settings.protect import ProtectConfig
 
 if TYPE_CHECKING:
     Format = str
@@ -153,6 +154,8 @@ class DataConfig(PinnedSchemaConfig):
             the columns of the task. All files need them; a row may leave them empty.
         tags: Tags that begin the source, for one model with several target languages, domains or
             styles; null: none. Only for tasks with pairs of texts.
+        protect: Spans that outputs repeat unchanged, such as URLs and tags; null: none. Only for
+            tasks with pairs of texts.
         images: Folder of the images that rows refer to, relative to root; null: root. Only for
             tasks with images.
         header: Whether the first row of a file holds column names; auto: if its cells are common
@@ -184,6 +187,7 @@ class DataConfig(PinnedSchemaConfig):
         Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], Field(examples=[["domain"]])
     ] = ()
     tags: Annotated[TagsConfig | None, ReadByTrainer] = None
+    protect: Annotated[ProtectConfig | None, ReadByTrainer] = None
     images: str | None = None
     header: bool | Literal["auto"] = "auto"
     delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = None

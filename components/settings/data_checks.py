@@ -12,6 +12,7 @@ from regard.components.checks.encoding import EncodingCheck
 from regard.components.checks.html_entities import HtmlEntitiesCheck
 from regard.components.checks.language import LanguageCheck
 from regard.components.checks.length_ratio import LengthRatioCheck
+from regard.components.checks.markup import MarkupCheck
 from regard.components.checks.normalization import NormalizationCheck
 from regard.components.checks.repeated_rows import (
     DuplicatesCheck,
@@ -73,6 +74,7 @@ class DataChecksConfig(CheckSetConfig):
     control_characters: ControlCharactersCheck | None = _row_check(ControlCharactersCheck)
     encoding: EncodingCheck | None = _row_check(EncodingCheck)
     html_entities: HtmlEntitiesCheck | None = _row_check(HtmlEntitiesCheck)
+    markup: MarkupCheck | None = _row_check(MarkupCheck)
     tokenization: TokenizationCheck | None = _row_check(TokenizationCheck)
     normalization: NormalizationCheck | None = _row_check(NormalizationCheck)
     drift_words: DriftCheckConfig | None = DriftCheckConfig(limit=0.03)

@@ -37,6 +37,7 @@ from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tags import TagsConfig
 from regard.models import tasks
 from regard.models.settings.base import Section
+from regard.models.settings.protect import ProtectConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 
@@ -57,6 +58,7 @@ class TrainerConfig(BaseModel):
             change the export and not the weights.
         tags: the names and the temperature of ``data.tags``, a field of the section ``data`` that
             is marked so; None for sources without tags.
+        protect: ``data.protect``, which is marked so, too; None without protected spans.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,6 +69,7 @@ class TrainerConfig(BaseModel):
     search: SerializeAsAny[Section] | None = None
     serving: ServingConfig = ServingConfig()
     tags: TagsConfig | None = None
+    protect: ProtectConfig | None = None
 
     @validates("model", mode="before")
     @classmethod

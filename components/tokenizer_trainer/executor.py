@@ -122,7 +122,7 @@ def _read_start_tokenizers(
 ) -> dict[str, TrainedTokenizer]:
     """Return the tokenizer of each feature of the model to start from."""
     key, model = "training.warm_start.keep_tokenizer", start["model"]
-    remedy = "Change tokenizer or the tags, name another model, or set keep_tokenizer to false."
+    remedy = "Change tokenizer, tags or protect, name another model, or use keep_tokenizer: false."
 
     def error(message: str) -> DataError:
         return DataError(f"{model}: {message}", key, remedy)
@@ -165,7 +165,7 @@ def _train(
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
         group_symbols: list[str] = []
         for feature in group:
-            group_symbols += symbols[feature]
+            group_symbols += [text for text in symbols[feature] if text not in group_symbols]
         has_joiners = sample.counts.joined > 0
         sentences: Iterable[bytes] = sample
         if changes := [noise[feature] for feature in group if feature in noise]:

@@ -111,6 +111,7 @@ def _create_served_module(
         split_sentences=config.serving.split_sentences,
         int8=config.serving.quantization == "int8",
         tags=config.tags.known if config.tags else (),
+        protect=config.protect,
     )
 
 
@@ -300,5 +301,6 @@ def _exported_config(checkpoint: WarmStartCheckpoint, contract: Contract) -> Tra
             "training": {},
             "serving": {"split_sentences": saved_model.splits_sentences(contract)},
             "tags": {"names": tags} if tags else None,
+            "protect": contract.get("protect"),
         }
     )

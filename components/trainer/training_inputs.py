@@ -22,7 +22,11 @@ from regard.core import events
 from regard.core.errors import UserError
 from regard.core.text_noise import noisy_features
 from regard.models import tasks
+from regard.models.protected_spans import CLOSE, SLOTS, protection_symbols, symbol
+from regard.models.settings.protect import ProtectConfig
 from regard.models.tasks.network import Network, Processors
+
+_SAMPLED_ROWS = 10_000  # in which protected spans are counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +114,8 @@ def read_inputs(
         _check_rows(split, counts, training.max_length, report)
     if train_batches.tag_sampling and report:
         _report_tags(train_batches, processors[features[0]])
+    if config.protect is not None and report:
+        _report_spans(train_batches, processors[features[0]], config.protect)
     return TrainingInputs(
         network=network,
         processors=processors,
@@ -137,6 +143,21 @@ def _check_rows(split: str, counts: Mapping[str, int], max_length: int, report: 
             f"{counts['incomplete']} incomplete rows"
         )
         events.emit("note", node=NODE, text=text)
+
+
+def _report_spans(batches: Batches, processor: Any, protect: ProtectConfig) -> None:
+    """Report how many rows have symbols for protected spans: without any, none is trained."""
+    tokens = {processor.piece_to_id(text) for text in protection_symbols()}
+    tags = {processor.piece_to_id(symbol(slot)) for slot in range(CLOSE, SLOTS)}
+    rows = [set(row["source_ids"].tolist()) for row in batches.complete_rows(_SAMPLED_ROWS)]
+    spans, pairs = (sum(bool(row & ids) for row in rows) for ids in (tokens, tags))
+    text = f"{spans:,} of {len(rows):,} rows have protected spans, {pairs:,} pairs of tags"
+    if spans and (pairs or not protect.has_markup or protect.by_attention):
+        events.emit("note", node=NODE, text=text)
+        return
+    advice = "remove data.protect" if not spans else "set data.protect.placement to attention"
+    text += f"; what no row has is not trained: {advice}, or add rows with the same spans on "
+    events.emit("warning", node=NODE, text=f"{text}both sides")
 
 
 def _report_tags(batches: Batches, processor: Any) -> None:

@@ -83,6 +83,7 @@ def training_key(config: TrainerConfig, data: TrainingData) -> str:
         config.model.to_json(),
         config.training.key_json(),
         config.tags.model_dump_json() if config.tags else "",
+        config.protect.model_dump_json() if config.protect else "",
         *validation_settings(config),
         trainer_code(config),
         *library_versions(config.training.backend),

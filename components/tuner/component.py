@@ -40,6 +40,7 @@ class Tuner(components.Tuner):
         search: the section ``search``.
         serving: the section ``serving``.
         tags: the section ``data.tags``; None: no tags.
+        protect: the section ``data.protect``; None: no protected spans.
         data: a digest of the data; a search resumes only with an equal one.
         run: what our own graph knows about a run, without a folder for checkpoints.
 
@@ -63,6 +64,7 @@ class Tuner(components.Tuner):
         search: Settings | None = None,
         serving: Settings | None = None,
         tags: Settings | None = None,
+        protect: Settings | None = None,
         data: str = "",
         run: RunInputs | None = None,
     ):
@@ -70,7 +72,7 @@ class Tuner(components.Tuner):
         inputs = {"examples": examples, "transform_graph": transform_graph}
         arguments.check_channels({"examples": Examples, "transform_graph": TransformGraph}, inputs)
         section = arguments.parse("tune", TuneConfig, tune)
-        config = arguments.trainer_config(model, training, search, serving, tags)
+        config = arguments.trainer_config(model, training, search, serving, tags, protect)
         space = SearchSpace(())
         if config is not None:
             for name, message in section.algorithm_problems(config.training.max_epochs):

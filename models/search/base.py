@@ -24,6 +24,9 @@ class Constraints(TypedDict, total=False):
     minimums: Tensor
     prefix: Tensor
     phrases: Tensor
+    slots: Tensor
+    singles: Tensor
+    pairs: Tensor
 
 
 class RowInputs(TypedDict):
@@ -78,6 +81,9 @@ class Search:
         minimums: Tensor = None,
         prefix: Tensor = None,
         phrases: Tensor = None,
+        slots: Tensor = None,
+        singles: Tensor = None,
+        pairs: Tensor = None,
         keys: Tensor = None,
         longest: int | None = None,
     ) -> Hypotheses:
@@ -93,6 +99,12 @@ class Search:
             phrases: ``[batch, slots]``, the tokens of phrases that every hypothesis contains, with
                 EOS after each phrase, padded with PAD; only for a beam search. The limits must have
                 room for them.
+            slots: ``[1, vocabulary]``, the slot of each token, -1 for tokens without one. Tokens
+                with a slot only follow if a row requires them.
+            singles: ``[batch, n]``, 1 for each slot of which every hypothesis contains exactly one
+                token; needs ``slots`` and ``pairs``. The limits must have room for them.
+            pairs: ``[batch, m]``, 1 for each pair of slots whose tokens every hypothesis contains,
+                nested; see ``RequiredTokens``.
             keys: ``[batch]`` integers. A search that samples draws the same tokens for rows with
                 the same key, in any batch. The default is the row number.
             longest: at least the largest of the limits. A function that JAX compiles must give
@@ -103,6 +115,7 @@ class Search:
         """
         keys = ops.arange(ops.shape(limits)[0]) if keys is None else keys
         values = {"limits": limits, "minimums": minimums, "prefix": prefix, "phrases": phrases}
+        values |= {"slots": slots, "singles": singles, "pairs": pairs}
         constraints: Any = {n: ops.cast(x, "int32") for n, x in values.items() if x is not None}
         inputs: RowInputs = {
             "memory": state["memory"],

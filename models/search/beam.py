@@ -22,6 +22,7 @@ from regard.models.search.decode_loop import decode_loop, take_rows
 from regard.models.search.greedy import GreedySearch
 from regard.models.search.logits_processor import LogitsProcessor
 from regard.models.search.phrases import PhraseCandidates, Phrases
+from regard.models.search.required_tokens import required_tokens
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import BOS, EOS
 
@@ -106,6 +107,8 @@ class BeamSearch(Search):
         }
         if "phrases" in inputs["constraints"]:
             beams["phrases"] = Phrases(inputs["constraints"]["phrases"]).state(size)
+        if (required := required_tokens(inputs["constraints"], size)) is not None:
+            beams["used"] = required.state()
         if self.coverage_penalty:
             mask = ops.repeat(state["memory"]["mask"], size, axis=0)
             beams["coverage"] = ops.cast(ops.zeros_like(mask), "float32")
@@ -165,6 +168,9 @@ class _BeamSteps:
         beams["ids"] = set_tokens(beams["ids"], ops.reshape(tokens, (-1, 1)), position)
         if self.phrases is not None:
             beams["phrases"] = self.phrases.advance(beams["phrases"], tokens)
+        if (required := self.processor.required) is not None:
+            tokens_of_beams = ops.reshape(tokens, (-1,))
+            beams["used"] = required.advance(beams["used"], tokens_of_beams, position)
         changes = {"tokens": tokens, "active": scores, "shared_cache": shared_cache(state)}
         return {**rows, **changes, **finished}, beams
 
@@ -175,6 +181,7 @@ class _BeamSteps:
             "processor": self.processor,
             "logits": logits,
             "ids": beams["ids"],
+            "used": beams.get("used"),
             "position": position,
             "prefix_scores": scores,
         }

@@ -28,6 +28,7 @@ class Candidates:
         ids: ``[batch * size, length]``, the prefixes.
         position: the number of tokens of the prefixes.
         prefix_scores: ``[batch, size]``.
+        used: the state of the processor's required tokens, if there are any.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class Candidates:
         ids: Tensor,
         position: Tensor,
         prefix_scores: Tensor,
+        used: Tensor = None,
     ):
         self.size, vocabulary = prefix_scores.shape[1], ops.shape(logits)[-1]
         if processor.needs_vocabulary:
-            scores = processor(logits, ids, position)
+            scores = processor(logits, ids, position, used)
         else:
             scores = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+        self._never = processor.never
         totals = ops.reshape(scores, (-1, self.size, vocabulary)) + prefix_scores[:, :, None]
         self._tokens = self._select_tokens(totals)
         self.columns = ops.shape(self._tokens)[1]
@@ -63,7 +66,11 @@ class Candidates:
         first = EOS + 1  # PAD and BOS are never chosen
         count = ops.shape(totals)[-1] - first
         count = (min if totals.shape[-1] is not None else ops.minimum)(self.size, count)
-        _, regular = ops.top_k(ops.max(totals, axis=1)[:, first:], count)
+        best = ops.max(totals, axis=1)
+        # Cheaper than for every prefix; other tokens than these fill the candidates.
+        if self._never is not None:
+            best = ops.where(self._never, MIN_SCORE, best)
+        _, regular = ops.top_k(best[:, first:], count)
         regular = ops.cast(regular, "int32") + first
         special = ops.convert_to_tensor([[UNK, EOS]], dtype="int32")
         batch = ops.shape(totals)[0]

@@ -3,6 +3,7 @@
 from keras import ops
 
 from regard.models.search.base import MIN_SCORE, Constraints
+from regard.models.search.required_tokens import required_tokens
 from regard.models.tensors import Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
@@ -17,10 +18,15 @@ class LogitsProcessor:
     Args:
         constraints: ``limits`` ``[batch]``, the maximum lengths including EOS; ``minimums``
             ``[batch]``, the minimum lengths including EOS; ``prefix`` ``[batch, prefix]``, the
-            first tokens of the hypotheses, padded with PAD. The last two are optional.
+            first tokens of the hypotheses, padded with PAD; ``slots`` ``[1, vocabulary]``, whose
+            tokens of slots that no row requires never follow. The last three are optional.
         hypotheses: the number of hypotheses per row; below, ``beams`` is ``batch * hypotheses``.
         no_repeat_ngram_size: the length of n-grams that must not repeat (Paulus et al. 2018, "A
             Deep Reinforced Model for Abstractive Summarization", §2.5); 0 disables it.
+
+    Attributes:
+        required: the tokens that the rows require, None without any.
+        never: ``[vocabulary]``, the tokens that no row may have; None without any.
     """
 
     def __init__(
@@ -38,13 +44,20 @@ class LogitsProcessor:
             end = (self.limits * 0 + PAD)[:, None]
             self.prefix = ops.concatenate([per_beam(constraints["prefix"]), end], axis=1)
         self.no_repeat_ngram_size = no_repeat_ngram_size
+        self.required = required_tokens(constraints, hypotheses)
+        self.never = None
+        if "slots" in constraints and self.required is None:
+            self.never = constraints["slots"][0] >= 0
 
     @property
     def needs_vocabulary(self) -> bool:
         """Whether the constraints concern single tokens, and ``length_mask`` is not enough."""
-        return bool(self.no_repeat_ngram_size) or self.prefix is not None
+        has_tokens = self.prefix is not None or self.required is not None
+        return bool(self.no_repeat_ngram_size) or has_tokens
 
-    def __call__(self, logits: Tensor, ids: Tensor, position: Tensor) -> Tensor:
+    def __call__(
+        self, logits: Tensor, ids: Tensor, position: Tensor, used: Tensor = None
+    ) -> Tensor:
         """Return the scores of all tokens, float32 ``[beams, vocabulary]``.
 
         They are the log-probabilities, with ``MIN_SCORE`` for tokens that are not allowed.
@@ -55,10 +68,12 @@ class LogitsProcessor:
             logits: ``[beams, vocabulary]``.
             ids: ``[beams, length]``, the tokens so far, padded with PAD.
             position: the number of tokens so far.
+            used: the state of ``required``, if there are required tokens.
         """
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         vocabulary = ops.arange(ops.shape(log_probs)[-1], dtype="int32")
-        return ops.where(self._forbidden(vocabulary, ids, position), MIN_SCORE, log_probs)
+        forbidden = self._forbidden(vocabulary, ids, position, used)
+        return ops.where(forbidden, MIN_SCORE, log_probs)
 
     def length_mask(self, is_eos: Tensor, position: Tensor) -> Tensor:
         """Return which tokens the length alone forbids, ``[batch, hypotheses, columns]``.
@@ -74,10 +89,14 @@ class LogitsProcessor:
             forbidden = ops.logical_or(forbidden, ops.logical_and(early[:, None], is_eos))
         return ops.reshape(forbidden, (-1, self.hypotheses, ops.shape(is_eos)[0]))
 
-    def _forbidden(self, vocabulary: Tensor, ids: Tensor, position: Tensor) -> Tensor:
+    def _forbidden(self, vocabulary: Tensor, ids: Tensor, position: Tensor, used: Tensor) -> Tensor:
         """Return which tokens are not allowed, ``[beams, vocabulary]``."""
         is_eos = ops.equal(vocabulary, EOS)
         forbidden = ops.logical_or(ops.equal(vocabulary, PAD), ops.equal(vocabulary, BOS))
+        if self.required is not None:
+            forbidden = ops.logical_or(forbidden, self.required.forbidden(used, position))
+        if self.never is not None:
+            forbidden = ops.logical_or(forbidden, self.never)
         if self.no_repeat_ngram_size:
             repeats = self._repeats_ngram(vocabulary, ids, position)
             forbidden = ops.logical_or(forbidden, repeats)

@@ -7,6 +7,7 @@ from keras import ops
 from regard.models.search import base
 from regard.models.search.decode_loop import decode_loop
 from regard.models.search.logits_processor import LogitsProcessor
+from regard.models.search.required_tokens import required_tokens
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
@@ -50,6 +51,8 @@ class RollOutSearch(base.Search):
     ) -> base.Hypotheses:
         """Append tokens until all hypotheses have ended; they stay in the order of their number."""
         beams = self.start(state, inputs, longest)
+        if (required := required_tokens(inputs["constraints"], self.hypotheses)) is not None:
+            beams["used"] = required.state()
 
         def result(_: Any, beams: State) -> tuple[Tensor, Tensor]:
             ids = ops.reshape(beams["ids"], (-1, self.hypotheses, longest))
@@ -82,10 +85,14 @@ class RollOut:
         logits, state, _ = self.step(
             tokens, {**beams["state"], "shared_cache": cache, "memory": memory}
         )
-        scores = self.processor(logits, ids, position)
+        scores = self.processor(logits, ids, position, beams.get("used"))
         chosen = ops.cast(self.search.choose(scores, position, self.inputs), "int32")
         gain = ops.take_along_axis(scores, chosen[:, None], axis=-1)[:, 0]
+        required = self.processor.required
+        if required is not None:
+            beams = {**beams, "used": required.advance(beams["used"], chosen, position)}
         return rows, {
+            **beams,
             "state": base.beam_state(state),
             "shared_cache": base.shared_cache(state),
             "tokens": ops.where(is_finished, EOS, chosen),

@@ -90,20 +90,23 @@ def token_strings(tokenizer: Any, ids: tf.Tensor, texts: tf.Tensor | None = None
     """Return the tokens of ids as strings; the unknown ones are as in their texts.
 
     Args:
-        tokenizer: The tokenizer of the ids, also a ``CopyTokenizer``.
+        tokenizer: The tokenizer of the ids, also a ``CopyTokenizer`` or ``ProtectingTokenizer``.
         ids: ``[batch, tokens]``.
         texts: The texts ``[batch]`` that have these tokens; None: the ids are an output, in which
             an unknown word is ``<unk>``, with the sign of a word if all tokens are whole words.
     """
     copies = isinstance(tokenizer, CopyTokenizer)
-    plain = tokenizer.tokenizer if copies else tokenizer
+    plain = getattr(tokenizer, "tokenizer", tokenizer)
     if texts is None:
         # All other vocabularies contain the sign alone.
         sign = tf.where(plain.string_to_id(SPACE) == UNK, SPACE, "")
         unknown = tf.strings.join([sign, plain.id_to_string(UNK)])
     else:
         shape = tf.shape(ids, tf.int64)
-        tokens = string_tokens(plain, texts, split=copies)
+        if hasattr(tokenizer, "string_tokens"):
+            tokens = tokenizer.string_tokens(texts)
+        else:
+            tokens = string_tokens(plain, texts, split=copies)
         unknown = tokens[:, : shape[1]].to_tensor("", shape=shape)
     return tf.where(ids == UNK, unknown, tokenizer.id_to_string(ids))
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from regard.core.characters import BLANK
 from regard.core.kinds import KINDS
+from regard.models.settings.protect import ProtectConfig
 from regard.models.tasks.description import Description
 from regard.models.tasks.example_inputs import parse_inputs
 from regard.models.tasks.search_outputs import create_search
@@ -66,6 +67,7 @@ class ExportedModel:
               ``max_drift``; or None;
             - ``tags``: the tags that a text may begin with, as ``<de> A dog runs.``; the model was
               trained with one of them before every text. Empty: none;
+            - ``protect``: the section ``data.protect``, or None;
             - ``blank``: the regular expression of a whole text without a visible character, whose
               output is empty;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
@@ -110,6 +112,7 @@ class ServedModule(tf.Module):
         split_sentences: Whether long texts are predicted sentence by sentence.
         int8: Whether matrices are stored as 8-bit integers. Every run computes them in float32.
         tags: The tags that begin the sources.
+        protect: The section ``data.protect``; None without protected spans.
 
     Attributes:
         weights: The weights in the model's order; of a quantized one the integers.
@@ -130,6 +133,7 @@ class ServedModule(tf.Module):
         split_sentences: bool = False,
         int8: bool = False,
         tags: Sequence[str] = (),
+        protect: ProtectConfig | None = None,
     ):
         super().__init__()
         object.__setattr__(self, "_model", model)  # TensorFlow would track an ordinary attribute
@@ -143,7 +147,7 @@ class ServedModule(tf.Module):
         names = self.tokenizer_names or tokenizers
         self.tokenizers = {name: tokenizers[name] for name in names}
         self._description, self._settings, self._search_settings = description, settings, search
-        self.split_sentences, self.tags = split_sentences, tuple(tags)
+        self.split_sentences, self.tags, self.protect = split_sentences, tuple(tags), protect
         self._search: Any = create_search(search) if search is not None else None
 
     @property
@@ -183,6 +187,7 @@ class ServedModule(tf.Module):
             "cut": None,
             "confidence": None,
             "tags": list(self.tags),
+            "protect": self.protect.model_dump(mode="json") if self.protect else None,
             "blank": BLANK,
             **self.contract(),
             "signatures": {

@@ -115,6 +115,10 @@ class ServedTextOutput(ServedModule):
         """Return which inputs have no content, ``[batch]``; their output is empty."""
         return tf.zeros_like(source, tf.bool)
 
+    def _is_empty(self, source: tf.Tensor, encoded: tf.Tensor) -> tf.Tensor:
+        """Return which inputs the model has nothing to read of, ``[batch]``."""
+        return self._is_blank(source)
+
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Return the inputs of the model, the numbers of truncated tokens, and the tokenizer.
 
@@ -137,7 +141,7 @@ class ServedTextOutput(ServedModule):
         and the score NaN, as the ``confidence`` ``[batch]``, if there is a calibration.
         """
         encoded, cut, tokenizer = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, self._search.best())
+        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search.best())
         outputs = self._best(tokenizer, cut, hypotheses)
         if self.calibration is None:
             return outputs
@@ -152,7 +156,7 @@ class ServedTextOutput(ServedModule):
     def predict_features(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the ``text`` of each source, and its ``features`` for a calibration."""
         encoded, cut, tokenizer = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, self._search.best())
+        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search.best())
         alignment = self._attention(encoded, hypotheses)
         text = self._best(tokenizer, cut, hypotheses)[self._description.output]
         return {"text": text, "features": self._features(encoded, hypotheses, alignment)}
@@ -175,9 +179,9 @@ class ServedTextOutput(ServedModule):
         limit = self._max_length
         prefix, is_cut = limit_characters(prefix, limit + 1)
         phrases, are_cut = limit_characters(phrases, limit + 1)
-        prefix_ids = tokenizer.tokenize(prefix)
+        prefix_ids = self._constraint_ids(tokenizer, prefix)
         lines = tf.ragged.map_flat_values(tf.strings.strip, tf.strings.split(phrases, "\n"))
-        phrase_ids = tokenizer.tokenize(lines)
+        phrase_ids = self._constraint_ids(tokenizer, lines)
         lengths = prefix_ids.row_lengths() + tf.reduce_sum(phrase_ids.row_lengths(axis=2), axis=1)
         lengths += tf.cast((limit + 1) * (is_cut + are_cut), lengths.dtype)
         ends = phrase_ids[:, :, :1] * 0 + EOS  # none after an empty one
@@ -193,6 +197,7 @@ class ServedTextOutput(ServedModule):
         hypotheses = self._hypotheses(
             source,
             encoded,
+            tokenizer,
             _beam_search(self._search),
             minimums,
             prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
@@ -209,7 +214,7 @@ class ServedTextOutput(ServedModule):
         ``[batch]`` is the number of truncated tokens of a source, see ``search_outputs.token_ids``.
         """
         encoded, cut, tokenizer = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, self._search.best())
+        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search.best())
         ids = hypotheses.ids[:, 0]
         alignment = self._attention(encoded, hypotheses)
         return {
@@ -245,7 +250,7 @@ class ServedTextOutput(ServedModule):
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return all hypotheses for sources ``[batch]``, see ``search_outputs.n_best``."""
         encoded, cut, tokenizer = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, self._search)
+        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search)
         outputs = search_outputs.n_best(tokenizer, hypotheses)
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
@@ -302,6 +307,7 @@ class ServedTextOutput(ServedModule):
         self,
         source: tf.Tensor,
         encoded: tf.Tensor,
+        tokenizer: Any,
         search: Search,
         min_limits: tf.Tensor = 0,
         **constraints: tf.Tensor,
@@ -312,10 +318,10 @@ class ServedTextOutput(ServedModule):
         """
         limits = tf.maximum(self._limits_of(encoded), min_limits)
         options = self._row_options(source, encoded)
-        ids, lengths, log_probs, scores = self._model.search(
-            encoded, search, limits, **options, **constraints
+        ids, lengths, log_probs, scores = self._run_search(
+            encoded, tokenizer, search, limits, **options, **constraints
         )
-        is_blank = self._is_blank(source)[:, None]
+        is_blank = self._is_empty(source, encoded)[:, None]
         end = tf.where(tf.range(tf.shape(ids)[2]) == 0, EOS, PAD)
         return Hypotheses(
             tf.where(is_blank[:, :, None], end, ids),
@@ -323,6 +329,16 @@ class ServedTextOutput(ServedModule):
             tf.where(is_blank, math.nan, log_probs),
             scores,
         )
+
+    def _run_search(
+        self, encoded: tf.Tensor, tokenizer: Any, search: Search, limits: tf.Tensor, **options: Any
+    ) -> Hypotheses:
+        """Search with the options of ``Search.__call__``."""
+        return self._model.search(encoded, search, limits, **options)
+
+    def _constraint_ids(self, tokenizer: Any, texts: Any) -> tf.RaggedTensor:
+        """Return the ids of constraints, one text or several for each row."""
+        return tokenizer.tokenize(texts)
 
     def _best(self, tokenizer: Any, cut: tf.Tensor, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
         texts = search_outputs.to_texts(tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0])

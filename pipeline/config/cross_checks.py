@@ -31,6 +31,7 @@ from regard.models.metrics import (
     supports,
 )
 from regard.models.metrics.baselines import BASELINES
+from regard.models.protected_spans import protection_symbols
 from regard.models.settings.base import KeyPath, Problem, find_problems
 from regard.models.settings.validation_errors import show, unknown
 from regard.models.tags import user_symbols
@@ -40,6 +41,7 @@ from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import ALL_NODES, TUNER, Config
 from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflow
 from regard.pipeline.config.own_nodes import validate_own_nodes
+from regard.pipeline.config.protection_checks import validate_protection
 from regard.pipeline.config.schedule import validate_schedule
 from regard.pipeline.config.tracking import validate_tracking
 from regard.pipeline.config.training_checks import validate_head, validate_training
@@ -66,6 +68,8 @@ def _validate(config: Config) -> Iterator[Problem]:
         yield from _tokenizer(config)
     if config.data.tags is not None:
         yield from _tags(config)
+    if config.data.protect is not None:
+        yield from validate_protection(config)
     yield from config.description.validate(config)
     if config.serving.split_sentences and not config.description.has_independent_sentences:
         message = "this task needs the whole input, not single sentences; remove it"
@@ -133,6 +137,7 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
     symbols = tokenizer.user_defined_symbols
     tags = user_symbols(config.data.tag_names, tokenizer.type)
     path = ("tokenizer", "user_defined_symbols")
+    spans = protection_symbols() if config.data.protect else []
     for symbol in sorted(set(symbols) & {*_SPECIAL, *_BYTES, *tags}):
         kind = "tag of data.tags" if symbol in tags else "built-in symbol"
         yield Problem(path, f"{symbol} is a {kind}; remove it")
@@ -140,7 +145,7 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
     if tag in _SPECIAL | _BYTES:
         where: KeyPath = ("augmentation", "back_translation", "tag")
         yield Problem(where, f"{tag} is a built-in symbol; use another tag")
-    fixed = len(_SPECIAL) + len(symbols) + len(tags) + len(_BYTES) * tokenizer.byte_fallback
+    fixed = len(_SPECIAL) + len({*symbols, *tags, *spans}) + len(_BYTES) * tokenizer.byte_fallback
     if tokenizer.vocab_size <= fixed:
         message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"
         yield Problem(("tokenizer", "vocab_size"), message)

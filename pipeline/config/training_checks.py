@@ -92,11 +92,12 @@ def _subword_sampling_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
     training = config.training
     kind = tokenizer.get("type")
+    has_symbols = config.data.tags or config.data.protect
     if config.search is None or not config.description.reference.kind.is_text:
         yield f"does not apply to the task {config.task}, whose outputs are not texts; remove it"
     elif kind not in ("bpe", "unigram"):
         yield f"needs a bpe or unigram tokenizer; a text has one segmentation of type {kind}"
-    elif kind == "unigram" and (config.data.tags or tokenizer["user_defined_symbols"]):
+    elif kind == "unigram" and (has_symbols or tokenizer["user_defined_symbols"]):
         yield "splits tags and user-defined symbols of type unigram; remove it, or use bpe"
     elif getattr(config.model.decoder, "pointer_generator", False):
         yield "a pointer-generator copies the tokens of the source; remove one of them"

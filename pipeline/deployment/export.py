@@ -154,10 +154,10 @@ def check_engine(quantization: str) -> None:
 
 
 def check_text_to_text(version: Path) -> None:
-    """Check that a model has a task from texts to texts.
+    """Check that a model has a task from texts to texts, and no protected spans.
 
     Raises:
-        UserError: it has another one.
+        UserError: it has another one, or spans.
     """
     contract = read_contract(version)
     first = contract["inputs"][0]["name"]
@@ -168,6 +168,9 @@ def check_text_to_text(version: Path) -> None:
         message = "Only TensorFlow computes the confidence of a model."
         remedy = "Use another engine with a model that was trained without serving.confidence."
         raise UserError(message, str(version), remedy)
+    if contract.get("protect"):
+        message = "The graph of TensorFlow protects spans (data.protect), a conversion would not."
+        raise UserError(message, str(version), "Serve the model with TensorFlow.")
 
 
 def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:

@@ -45,6 +45,7 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
             search=config.search,
             serving=config.serving,
             tags=config.data.tags,
+            protect=config.data.protect,
             data=context.keys.training,
             run=run,
         )

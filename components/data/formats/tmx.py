@@ -110,7 +110,8 @@ class TmxFormat(DataFormat):
         required = list(itertools.compress(columns, is_required))
         keys: set[str] = set()
         units = skipped = with_variants = 0
-        for unit in _read_units(path, config.encoding):
+        keeps_codes = config.protect is not None and config.protect.has_markup
+        for unit in _read_units(path, config.encoding, keeps_codes):
             values = [unit.values(*pair) for pair in zip(columns, are_languages, strict=True)]
             if not all(values[i] for i, needed in enumerate(is_required) if needed):
                 skipped += 1
@@ -172,8 +173,17 @@ def _utf_16_or_32(path: str) -> str | None:
     return {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}.get(head[:2])
 
 
-def _read_units(path: str, encoding: str | None) -> Iterator[_Unit]:
-    """Yield each unit of a file."""
+def _empty_code(name: str, attributes: Mapping[str, str]) -> str:
+    """Return the tag of XLIFF that stands for a code without content."""
+    if name == "ept":
+        return "</g>"
+    number = attributes.get("i") or attributes.get("x") or "0"
+    number = number if number.isalnum() else "0"
+    return f'<g id="{number}">' if name == "bpt" else f'<x id="{number}"/>'
+
+
+def _read_units(path: str, encoding: str | None, keeps_codes: bool = False) -> Iterator[_Unit]:
+    """Yield each unit of a file; its texts are without inline codes, or contain them."""
     encoding = encoding or _utf_16_or_32(path)
     parser = expat.ParserCreate("utf-8" if encoding else None)
     parser.buffer_text = True
@@ -181,10 +191,11 @@ def _read_units(path: str, encoding: str | None) -> Iterator[_Unit]:
     texts: list[str] = []
     keys = [""]  # of the open elements
     codes = size = unit_end = 0
+    open_codes: list[tuple[int, dict[str, str]]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal codes
-        codes += name in _CODES
+        codes += name in _CODES and not keeps_codes
         key = keys[-1]
         if name == "tu":
             units.append(_Unit(parser.CurrentLineNumber))
@@ -199,10 +210,16 @@ def _read_units(path: str, encoding: str | None) -> Iterator[_Unit]:
             texts.clear()
         elif name not in _FORMATTING:
             texts.append(_SEPARATOR)
+        if name in _CODES and keeps_codes:
+            open_codes.append((len(texts), attributes))
 
     def end(name: str) -> None:
         nonlocal codes, unit_end
-        codes -= name in _CODES
+        codes -= name in _CODES and not keeps_codes
+        if name in _CODES and keeps_codes:
+            count, attributes = open_codes.pop()
+            if count == len(texts):
+                texts.append(_empty_code(name, attributes))
         key = keys.pop()
         if name == "seg" and units:
             units[-1].add_text(key, _clean("".join(texts)))

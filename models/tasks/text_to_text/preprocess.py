@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from regard.models.tasks.copy_tokenizer import CopyTokenizer
 from regard.models.tasks.preprocessing import Columns, Tokenizers, single_values, to_ragged
+from regard.models.tasks.protecting_tokenizer import protect_pairs
 from regard.models.tasks.text_preprocessing import TextOutputPreprocessing, is_blank
 from regard.models.tasks.text_to_text.alignment_links import link_features
 from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig
@@ -18,6 +19,11 @@ class TextPreprocessing(TextOutputPreprocessing):
         self, inputs: Columns, tokenizers: Tokenizers, settings: TextPreprocessingConfig
     ) -> dict[str, Any]:
         """Return ``source_ids``, ``target_ids``, ``target_lengths`` (ragged int64), and links."""
+        if settings.protect:
+            targets = to_ragged(inputs["target"])
+            sources = single_values(inputs, "source")
+            pairs = protect_pairs(sources, targets, settings.protect)
+            inputs = {**inputs, "source": pairs[0], "target": pairs[1]}
         guidance = settings.guided_alignment
         links = link_features(inputs, tokenizers, guidance, settings.copies) if guidance else {}
         sources, tokenizer = single_values(inputs, "source"), tokenizers["source"]

@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from regard.models.protected_spans import SLOTS, symbol
+from regard.models.search import Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize, token_strings
 from regard.models.tasks.greedy_decoding import limits_of_texts
@@ -13,7 +15,9 @@ from regard.models.tasks.search_outputs import token_ids
 from regard.models.tasks.served_model import ExportedSignature, OutputLengths, Row
 from regard.models.tasks.served_text_output import ServedTextOutput
 from regard.models.tasks.text_preprocessing import is_blank, limit_characters
+from regard.models.tasks.text_to_text.protection import Protection
 from regard.models.tasks.text_to_text.sentence_splitting import SENTENCES, predict_by_sentence
+from regard.models.vocabulary import EOS
 
 
 class ServedText(ServedTextOutput):
@@ -28,6 +32,14 @@ class ServedText(ServedTextOutput):
     source_labels = "source_pieces"
     cut_outputs: OutputLengths = {"source_cut": []}
     source_lengths = ["source_length"]
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        protection = None
+        if self.protect is not None:
+            settings = self._search_settings
+            protection = Protection(self._model, self.tokenizers, self.protect, settings, self.tags)
+        object.__setattr__(self, "protection", protection)  # it owns no variables
 
     def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures; those of long texts count the sentences."""
@@ -58,8 +70,15 @@ class ServedText(ServedTextOutput):
             shortened = tf.strings.regex_replace(shortened, rf"^\s*<(?:{tags})>", "")
         return is_blank(shortened)
 
+    def _is_empty(self, source: tf.Tensor, encoded: tf.Tensor) -> tf.Tensor:
+        is_blank = super()._is_empty(source, encoded)
+        # Attention places tags, also where there is no other text.
+        return is_blank if self.protection is None else is_blank | (encoded[:, 0] == EOS)
+
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Return ids ``[batch, source]`` with EOS; the others as in ``ServedTextOutput``."""
+        if self.protection is not None:
+            return self.protection.encode(source)
         limit = self._search_settings.max_source_length
         error = None
         if self._search_settings.long_source == "refuse":
@@ -71,11 +90,26 @@ class ServedText(ServedTextOutput):
             target_tokenizer = tokenizer
         return *token_ids(tokenizer, source, limit, error), target_tokenizer
 
+    def _run_search(
+        self, encoded: tf.Tensor, tokenizer: Any, search: Search, limits: tf.Tensor, **options: Any
+    ) -> Hypotheses:
+        if self.protection is None:
+            return super()._run_search(encoded, tokenizer, search, limits, **options)
+        return self.protection.run_search(encoded, tokenizer, search, limits, **options)
+
+    def _constraint_ids(self, tokenizer: Any, texts: Any) -> tf.RaggedTensor:
+        if self.protection is None:
+            return super()._constraint_ids(tokenizer, texts)
+        return tokenizer.tokenize_constraints(texts)
+
     def _describe_source(
         self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
     ) -> dict[str, tf.Tensor]:
         source, _ = limit_characters(source, self._search_settings.max_source_length)
-        if not self._model.decoder.copies:
+        if self.protection is not None:
+            source = tokenizer.sources.texts
+            tokenizer = self.protection.source_tokenizer(tokenizer.sources)
+        elif not self._model.decoder.copies:
             tokenizer = self.tokenizers["source"]
         return {
             "source_pieces": token_strings(tokenizer, encoded, source),
@@ -101,7 +135,11 @@ class ServedText(ServedTextOutput):
 
     def raw_inputs(self, row: Row) -> dict[str, Any]:
         ids = tf.RaggedTensor.from_tensor(tf.constant(row["source_ids"], tf.int32)[None])
-        return {"source": detokenize(self.tokenizers["source"], ids)[0].numpy()}
+        text = detokenize(self.tokenizers["source"], ids)[0].numpy()
+        if self.protect is None:
+            return {"source": text}
+        # The spans of the row are not known.
+        return {"source": re.sub(f"[{symbol(0)}-{symbol(SLOTS - 1)}]", "", text.decode()).encode()}
 
 
 def _source_tokens(encoded: tf.Tensor) -> tf.Tensor:

@@ -9,6 +9,7 @@ from regard.core.bounds import Rate, Size
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import DecoderAttentionConfig
 from regard.models.settings.base import Problem, Section
+from regard.models.settings.protect import ProtectConfig
 from regard.models.settings.word_alignments import AlignmentLinksConfig
 from regard.models.tasks.description import Parts
 
@@ -76,6 +77,7 @@ class TextPreprocessingConfig(Section):
 
     copies: bool = False
     tag_feature: str | None = None
+    protect: ProtectConfig | None = None
     guided_alignment: AlignmentLinksConfig | None = None
 
 

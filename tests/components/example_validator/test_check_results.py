@@ -119,6 +119,7 @@ def test_near_duplicate_shows_both_rows_and_similarity():
         ("control_characters", ("a\u200b\u200b\x07", "b"), "source contains U+200B, U+0007"),
         ("script", ("всё", "漢字"), "source is Cyrillic"),
         ("html_entities", ("a &quot;b&quot;", "c"), "source contains &quot;"),
+        ("markup", ("a <b>x</b>", "c</i>"), "target contains </i>"),
         ("tokenization", ("a", "b , c"), "target contains ,"),
         ("same_sides", ("a", "a"), None),
     ],

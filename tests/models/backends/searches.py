@@ -19,4 +19,10 @@ def outputs():
     for search in SEARCHES:
         options = {"minimums": np.array([1, 4, 2]), "prefix": prefix, "keys": np.array([3, 1, -2])}
         yield from arrays(search(toy.step, toy.state(), limits, **options))
+        options = {
+            "slots": np.array([[-1, -1, -1, -1, 1, 0, 2]], "int32"),
+            "singles": np.array([[1], [0], [1]]),
+            "pairs": np.array([[1], [1], [0]]),
+        }
+        yield from arrays(search(toy.step, toy.state(), limits, **options))
     yield gumbel_noise(3, np.arange(7)[:, None], np.arange(50))

@@ -219,3 +219,16 @@ def test_memory_is_bounded(single):
         tracemalloc.stop()
     assert len(rows) == 400
     assert peak < size * 3
+
+
+def test_protected_codes_stay(single):
+    codes = (
+        'A <bpt i="1">&lt;b&gt;</bpt>dog<ept i="1">&lt;/b&gt;</ept> <ph x="2">{0}</ph> runs'
+        '<bpt i="3"/> far<ept i="3"/><ph x="4"/>.'
+    )
+    group = single("tmx", document(unit(en=codes, fr="x")))
+    protect = {"kinds": ["markup"]}
+    rows, _ = read_group(group, columns=COLUMNS, protect=protect)
+    assert rows[0][1] == 'A <b>dog</b> {0} runs<g id="3"> far</g><x id="4"/>.'
+    rows, _ = read_group(group, columns=COLUMNS)
+    assert rows[0][1] == "A dog  runs far."

@@ -1,0 +1,184 @@
+"""Placement of tags in an output by its attention to the source."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+_LAST = tf.int64.max
+
+
+class TagPlaces(NamedTuple):
+    """Pairs of tags and single spans of sources, in their order; padded with ``order`` -1.
+
+    A pair encloses the tokens of its source from ``first`` to before ``end``. A single span has
+    the token after it, its ``end`` is ``first + 1``.
+
+    Attributes:
+        order: ``[batch, n, 2]``, where the first and the last tag are among all tags and tokens of
+            the source; of single spans twice the same.
+        bounds: ``[batch, n, 2]``, ``first`` and ``end``.
+        ids: ``[batch, n, 2]``, the ids of the first and of the last tag in the output.
+    """
+
+    order: tf.Tensor
+    bounds: tf.Tensor
+    ids: tf.Tensor
+
+    @property
+    def is_single(self) -> tf.Tensor:
+        """Which spans are no pairs, ``[batch, n]``."""
+        return self.order[:, :, 0] == self.order[:, :, 1]
+
+
+def place_tags(
+    ids: tf.Tensor, weights: tf.Tensor, words: tf.Tensor, places: TagPlaces
+) -> tf.RaggedTensor:
+    """Return the tokens of outputs with the tags of their sources.
+
+    A pair encloses the run of words whose attention to the enclosed tokens of the source exceeds
+    that to all others by the largest sum; words with most attention to them if there is none. A
+    pair keeps its parent and shares no word with other pairs of the same parent. A single span
+    precedes the word that attends most to the token after it. What finds no words is at the end of
+    its parent.
+
+    Args:
+        ids: ``[batch, target]``, the tokens, -1 for padding.
+        weights: ``[batch, target, source]``, the attention; 0 for EOS and padding of the source.
+        words: ``[batch, target]``, the number of the word of each token, not falling.
+        places: The tags.
+    """
+    words = tf.where(ids >= 0, words, tf.shape(ids)[1])  # padding is one word
+    parents, depths, is_ancestor = _tree(places)
+    runs = _find_runs(ids >= 0, _word_means(weights, words), words, places, parents)
+    is_empty = runs[:, :, 0] >= runs[:, :, 1]
+    length = tf.reduce_sum(tf.cast(ids >= 0, tf.int32), 1)[:, None]
+    # An empty pair is before the last tag of the innermost pair around it that is not empty.
+    around = is_ancestor & ~is_empty[:, :, None]
+    depth_around = tf.reduce_max(tf.where(around, depths[:, :, None], -1), axis=1)
+    is_around = around & (depths[:, :, None] == depth_around[:, None])
+    ends = tf.reduce_max(tf.where(is_around, runs[:, :, 1:], -1), axis=1)
+    ends = tf.where(ends < 0, length, ends)
+    nested = -2 * depth_around - 1
+    first = _keys(
+        tf.where(is_empty, ends, runs[:, :, 0]),
+        tf.where(is_empty, 0, 1),
+        tf.where(is_empty, nested, 0),
+        places.order[:, :, 0],
+    )
+    last = _keys(
+        tf.where(is_empty, ends, runs[:, :, 1]),
+        tf.zeros_like(ends),
+        tf.where(is_empty, nested, -2 * depths),
+        places.order[:, :, 1],
+    )
+    exists = places.order[:, :, 0] >= 0
+    here = tf.range(tf.shape(ids)[1])[None] + tf.zeros_like(ids)
+    tokens = _keys(here, here * 0 + 2, here * 0, here * 0)
+    keys = tf.concat(
+        [
+            tf.where(ids >= 0, tokens, _LAST),
+            tf.where(exists, first, _LAST),
+            tf.where(exists & ~places.is_single, last, _LAST),
+        ],
+        axis=1,
+    )
+    every = tf.concat([ids, places.ids[:, :, 0], places.ids[:, :, 1]], axis=1)
+    order = tf.argsort(keys, axis=1, stable=True)
+    sorted_ids = tf.gather(every, order, batch_dims=1)
+    counts = tf.reduce_sum(tf.cast(keys < _LAST, tf.int32), axis=1)
+    return tf.RaggedTensor.from_tensor(sorted_ids, lengths=counts)
+
+
+def _keys(place: tf.Tensor, group: tf.Tensor, depth: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
+    """Return numbers by which tags and tokens are sorted: first by place, then by group, ..."""
+    place, group, depth, order = (tf.cast(x, tf.int64) for x in (place, group, depth, order))
+    return ((place * 4 + group) * 512 + depth + 256) * 2**24 + order
+
+
+def _tree(places: TagPlaces) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return the parent ``[batch, n]`` (-1: none), the depth, and who is an ancestor of whom.
+
+    The last one is ``[batch, ancestor, descendant]``.
+    """
+    first, last = places.order[:, :, 0], places.order[:, :, 1]
+    starts_before = first[:, :, None] < first[:, None]
+    is_ancestor = starts_before & (last[:, :, None] > first[:, None]) & (first >= 0)[:, :, None]
+    depths = tf.reduce_sum(tf.cast(is_ancestor, tf.int32), axis=1)
+    # Spans are sorted, so the innermost ancestor is the last one.
+    numbers = tf.range(tf.shape(first)[1])[None, :, None]
+    parents = tf.reduce_max(tf.where(is_ancestor, numbers, -1), axis=1)
+    return parents, depths, is_ancestor
+
+
+def _word_means(weights: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
+    """Return the mean of the weights of each word, at all of its tokens."""
+    same = tf.cast(words[:, :, None] == words[:, None], weights.dtype)
+    return tf.linalg.matmul(same / tf.reduce_sum(same, axis=2, keepdims=True), weights)
+
+
+def _find_runs(
+    is_token: tf.Tensor,
+    weights: tf.Tensor,
+    words: tf.Tensor,
+    places: TagPlaces,
+    parents: tf.Tensor,
+) -> tf.Tensor:
+    """Return the first token of each span and the one after it, ``[batch, n, 2]``."""
+    columns = tf.range(tf.shape(weights)[1])[None]
+    sums = tf.pad(tf.cumsum(weights, axis=2), [[0, 0], [0, 0], [1, 0]])
+    total = sums[:, :, -1]
+    is_single = places.is_single
+    numbers = tf.range(tf.shape(parents)[1])[None]
+
+    def step(k: tf.Tensor, runs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        bounds = tf.unstack(places.bounds[:, k], axis=1)
+        low, high = (tf.gather(sums, bound, axis=2, batch_dims=1) for bound in bounds)
+        inside = high - low
+        parent = parents[:, k]
+        around = tf.gather(runs, tf.maximum(parent, 0), batch_dims=1)
+        is_free = is_token & ((parent < 0)[:, None] | _within(around[:, None], columns)[:, 0])
+        is_sibling = (parents == parent[:, None]) & (numbers < k) & ~is_single
+        is_used = tf.reduce_any(_within(runs, columns) & is_sibling[:, :, None], axis=1)
+        is_free &= ~is_used
+        run = _best_run(tf.where(is_free, 2 * inside - total, -1e3))
+        best = tf.argmax(tf.where(is_free, inside, -1.0), axis=1, output_type=tf.int32)
+        word = words == tf.gather(words, best, batch_dims=1)[:, None]
+        start = tf.argmax(word, axis=1, output_type=tf.int32)
+        one = tf.stack([start, start + tf.reduce_sum(tf.cast(word, tf.int32), axis=1)], axis=1)
+        has_run = (run[:, 0] < run[:, 1]) & ~is_single[:, k]
+        run = tf.where(has_run[:, None], run, one)
+        has_words = tf.reduce_max(tf.where(is_free, inside, 0.0), axis=1) > 0
+        run = tf.where(has_words[:, None], run, 0)
+        return k + 1, tf.where((numbers == k)[:, :, None], run[:, None], runs)
+
+    start = tf.zeros_like(places.bounds)
+    loop = (lambda k, _: k < tf.shape(parents)[1], step, (tf.constant(0), start))
+    return tf.while_loop(*loop)[1]
+
+
+def _within(runs: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    """Return which columns are in runs ``[batch, n, 2]``, as ``[batch, n, columns]``."""
+    return (columns[:, None] >= runs[:, :, :1]) & (columns[:, None] < runs[:, :, 1:])
+
+
+def _best_run(gains: tf.Tensor) -> tf.Tensor:
+    """Return the run with the largest sum of gains ``[batch, n]``, the shortest of equal ones.
+
+    Returns:
+        The first column, and the one after the last, ``[batch, 2]``; equal if no gain is above 0.
+    """
+    sums = tf.pad(tf.cumsum(tf.cast(gains, tf.float64), axis=1), [[0, 0], [1, 0]])
+    # The lowest sum before each column, by doubling.
+    lowest, width = sums, tf.constant(1)
+    size = tf.shape(sums)[1]
+
+    def double(lowest: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        shifted = tf.pad(lowest, [[0, 0], [width, 0]], constant_values=1e9)[:, :size]
+        return tf.minimum(lowest, shifted), width * 2
+
+    lowest, _ = tf.while_loop(lambda _, width: width < size, double, (lowest, width))
+    end = tf.argmax(sums - lowest, axis=1, output_type=tf.int32)
+    columns = tf.range(size)[None]
+    value = tf.gather(lowest, end, batch_dims=1)[:, None]
+    is_start = (columns <= end[:, None]) & (sums <= value)
+    return tf.stack([tf.reduce_max(tf.where(is_start, columns, 0), axis=1), end], axis=1)

@@ -1,0 +1,34 @@
+"""The checks of ``data.protect`` against the other sections."""
+
+from collections.abc import Iterator
+
+from regard.components.data.re2_patterns import pattern_error
+from regard.models.settings.base import KeyPath, Problem
+from regard.pipeline.config.config import Config
+
+_PATH: KeyPath = ("data", "protect")
+
+
+def validate_protection(config: Config) -> Iterator[Problem]:
+    """Yield what ``data.protect`` cannot work with, and patterns that find no spans."""
+    protect = config.data.protect
+    if protect is None:
+        return
+    if "protect" not in config.description.preprocessing_section.model_fields:
+        message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
+        yield Problem(_PATH, message)
+        return
+    if config.tokenizer.type == "word":
+        message = "word makes a span and its punctuation one word; use bpe, unigram or char"
+        yield Problem(("tokenizer", "type"), f"{message}, or remove data.protect")
+    if getattr(config.model, "copies", False):
+        message = "a copied token has no symbol in another row; use false, or remove data.protect"
+        yield Problem(("model", "decoder", "pointer_generator"), message)
+    rules = enumerate(protect.number_rules)
+    paths: list[tuple[KeyPath, str]] = [
+        *(((*_PATH, "patterns", i), pattern) for i, pattern in enumerate(protect.patterns)),
+        *(((*_PATH, "number_rules", i, "pattern"), rule.pattern) for i, rule in rules),
+    ]
+    for path, pattern in paths:
+        if problem := pattern_error(pattern):
+            yield Problem(path, problem)

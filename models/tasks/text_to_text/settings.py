@@ -33,9 +33,12 @@ class TextEmbeddingsConfig(networks.PretrainedEmbeddingsConfig):
     target: str | None = None
 
 
+# The output with the number of tags of a source without a partner, with ``data.protect``.
+UNPAIRED = "source_unpaired"
 # The outputs of all text-to-text tasks in addition to the text.
 OTHER_OUTPUTS = (
     "alignment",
+    UNPAIRED,
     *(f"{side}_{name}" for side in ("source", "target") for name in ("pieces", "length", "cut")),
 )
 

@@ -30,6 +30,7 @@ from regard.models.tasks.span_finding import (
     TEXT,
     UNUSABLE,
     Spans,
+    are_tags,
     find_spans,
     span_keys,
     span_texts,
@@ -250,12 +251,14 @@ class ProtectingTokenizer:
         Args:
             texts: The texts.
             rows: The row of each text, ``[n]``.
-            with_pairs: Whether pairs of tags become symbols; otherwise they are left out.
+            with_pairs: Whether pairs of tags become symbols; otherwise all tags are left out.
         """
         config, sources = self.config, self.sources
 
         def protect() -> tf.Tensor:
             spans = find_spans(texts, config)
+            if not with_pairs and config.has_markup:
+                spans = spans._replace(kinds=tf.where(are_tags(spans), OPENING, spans.kinds))
             spans = _without_inline(spans, config.by_attention or not with_pairs)
             keys = span_keys(spans, span_texts(spans, config, is_source=False), rows)
             numbers = tf.unique(tf.concat([sources.keys, keys], 0)).idx
@@ -275,7 +278,7 @@ class ProtectingTokenizer:
     def tokenize_constraints(self, texts: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
         """Return the ids of texts ``[batch]`` or ``[batch, (n)]`` that are parts of outputs.
 
-        Pairs of tags are left out: the search cannot nest what it has not chosen.
+        Opening and closing tags are left out: the search nests those of the source.
         """
         if isinstance(texts, tf.RaggedTensor):
             rows = tf.cast(texts.value_rowids(), tf.int32)

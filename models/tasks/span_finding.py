@@ -63,9 +63,15 @@ def find_spans(texts: tf.Tensor, config: ProtectConfig) -> Spans:
     spans = Spans(parts, kinds, tf.range(tf.size(values)), tf.zeros_like(rows[:0], tf.int32))
     if not config.has_markup:
         return spans._replace(faults=tf.zeros([spans.count], tf.int32))
-    is_tag = is_span & ~_matches(values, VOID_TAG)
-    closes = is_tag & _matches(values, CLOSING_TAG)
-    return _pair_tags(spans, closes, is_tag & ~closes & _matches(values, OPENING_TAG))
+    is_tag, closes = are_tags(spans), _matches(values, CLOSING_TAG)
+    return _pair_tags(spans, is_tag & closes, is_tag & ~closes)
+
+
+def are_tags(spans: Spans) -> tf.Tensor:
+    """Return which parts are opening or closing tags, also those without a partner."""
+    values, is_span = spans.parts.values, spans.kinds != TEXT
+    is_tag = is_span & _matches(values, f"{CLOSING_TAG}|{OPENING_TAG}")
+    return is_tag & ~_matches(values, VOID_TAG)
 
 
 def _matches(values: tf.Tensor, pattern: str) -> tf.Tensor:

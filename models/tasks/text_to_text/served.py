@@ -17,6 +17,7 @@ from regard.models.tasks.served_text_output import ServedTextOutput
 from regard.models.tasks.text_preprocessing import is_blank, limit_characters
 from regard.models.tasks.text_to_text.protection import Protection
 from regard.models.tasks.text_to_text.sentence_splitting import SENTENCES, predict_by_sentence
+from regard.models.tasks.text_to_text.settings import UNPAIRED
 from regard.models.vocabulary import EOS
 
 
@@ -44,9 +45,13 @@ class ServedText(ServedTextOutput):
     def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures; those of long texts count the sentences."""
         signatures = super().signatures()
+        if self.protect is not None:
+            for name in ("serving_default", "constrained", "align"):
+                outputs = {**signatures[name].outputs, UNPAIRED: []}
+                signatures[name] = replace(signatures[name], outputs=outputs)
         if self.split_sentences:
             default = signatures["serving_default"]
-            outputs: OutputLengths = {**default.outputs, SENTENCES: []}
+            outputs = {**default.outputs, SENTENCES: []}
             signatures["serving_default"] = replace(default, outputs=outputs)
         return signatures
 
@@ -101,6 +106,10 @@ class ServedText(ServedTextOutput):
         if self.protection is None:
             return super()._constraint_ids(tokenizer, texts)
         return tokenizer.tokenize_constraints(texts)
+
+    def _best(self, tokenizer: Any, cut: tf.Tensor, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
+        best = super()._best(tokenizer, cut, hypotheses)
+        return best if self.protection is None else {**best, UNPAIRED: tokenizer.sources.faults}
 
     def _describe_source(
         self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any

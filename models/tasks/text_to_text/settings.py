@@ -33,10 +33,13 @@ class TextEmbeddingsConfig(networks.PretrainedEmbeddingsConfig):
     target: str | None = None
 
 
+# The output with the number of tags of a source without a partner, with ``data.protect``.
+UNPAIRED = "source_unpaired"
 # The outputs of all text-to-text tasks in addition to the text.
 OTHER_OUTPUTS = (
     "alignment",
     "confidence",
+    UNPAIRED,
     *(f"{side}_{name}" for side in ("source", "target") for name in ("pieces", "length", "cut")),
 )
 

@@ -93,7 +93,9 @@ def texts(outputs, name="translation"):
 @pytest.mark.parametrize("name", OPTIONS)
 def test_outputs_have_all_spans(create, name, placement):
     module = create(OPTIONS[name], placement=placement)
-    outputs = texts(module.predict(tf.constant(SOURCES)))
+    predicted = module.predict(tf.constant(SOURCES))
+    assert predicted["source_unpaired"].numpy().tolist() == [0, 0, 0, 1, 0]
+    outputs = texts(predicted)
     for source, output in zip(SOURCES, outputs, strict=True):
         check(source, output)
     assert outputs[2] == ""
@@ -109,7 +111,7 @@ def test_outputs_have_all_spans(create, name, placement):
 def test_constraints_may_contain_spans(create, placement):
     module = create(OPTIONS["beam"], placement=placement)
     sources = [SOURCES[0], "the cat 7 7 sat", "the cat 7 <b>sat</b>"]
-    prefixes, phrases = ["", "the 7", "a <i>mat</i>"], ["see http://a.b/c?x=1", "", "far 7\n7 away"]
+    prefixes, phrases = ["", "the 7", "a <i>mat"], ["see http://a.b/c?x=1", "", "far 7\n7 away"]
     outputs = module.predict_constrained(*map(tf.constant, (sources, prefixes, phrases)))
     first, second, third = texts(outputs)
     # What a phrase contains may be repeated.

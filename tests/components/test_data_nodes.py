@@ -108,7 +108,7 @@ def test_preprocess_depends_on_what_changes_the_rows():
         node = Preprocess(EXAMPLES, SCHEMA, "translation", tokenizer, **arguments)
         return json.loads(node.exec_properties["custom_config"])["settings"]
 
-    plain = {"copies": False, "tag_feature": None, "guided_alignment": None}
+    plain = {"copies": False, "tag_feature": None, "protect": None, "guided_alignment": None}
     assert custom() == custom(model={"embedding": 8}, training={"max_epochs": 1}) == plain
     copying = {"decoder": {"type": "luong", "pointer_generator": True}}
     assert custom(model=copying)["copies"]

@@ -58,8 +58,7 @@ class Trainer(Component):
         model: the section ``model``.
         training: the section ``training``.
         search: the section ``search``.
-        checkpoints: the folder of the checkpoints of trainings, which outlives a run: a killed
-            training resumes. Empty: a folder next to the outputs of the node.
+        checkpoints: where a killed training resumes; empty: a folder next to the node's outputs.
         serving: the section ``serving``, whose keys about the export are used.
         tags, protect: the sections ``data.tags`` and ``data.protect``; None: without them.
         published: the folder that models of this pipeline are published to, REGISTRY/NAME, in

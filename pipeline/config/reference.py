@@ -100,7 +100,9 @@ def _admit_shorthands(schema: Any) -> Any:
     result.pop("discriminator", None)
     if "oneOf" in result:
         result["anyOf"] = result.pop("oneOf")
-    if result.get("type") in _NUMBERS or not _RESTRICTIONS.isdisjoint(result):
+    # A property can have the name of a restriction; its value is a schema.
+    has_restriction = any(not isinstance(result.get(name, {}), dict) for name in _RESTRICTIONS)
+    if result.get("type") in _NUMBERS or has_restriction:
         outer = {name: result.pop(name) for name in _ANNOTATIONS if name in result}
         return {**outer, "anyOf": [result, _REFERENCE]}
     return result

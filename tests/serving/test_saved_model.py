@@ -59,7 +59,7 @@ def test_many_rows_are_divided_among_the_cores(loaded, monkeypatch):
         ("GPU", 2, [50]),
     ):
         monkeypatch.setattr(loaded, "device", device)
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(saved_model, "count_cores", lambda cores=cores: cores)
         answers = loaded.predict("align", sources(*texts))
         assert [answer.hypothesis for answer in answers] == [
             answer.hypothesis for answer in expected

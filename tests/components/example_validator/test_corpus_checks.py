@@ -24,7 +24,7 @@ EVAL = [
     "a text\tein Satz über die Zahl 9",
 ]
 EVAL += ["a sentence about the number 333\tZahl 333", "Это по-русски\tRussisch", "nice\tschÃ¶n"]
-EVAL += ["say &quot;yes&quot;\tsag ja", "well , no\tnein"]
+EVAL += ["a <b>bold text\tein <b>fetter</b> Text", "say &quot;yes&quot;\tsag ja", "well , no\tnein"]
 TARGETS = TargetSettings("nmt_nfkc")
 NAMES = [name for name, check in DataChecksConfig() if isinstance(check, DataCheck)]
 

@@ -270,7 +270,12 @@ def test_wiring() -> None:
     properties = component.exec_properties
     assert json_utils.loads(properties["custom_config"]) == {
         "task": "translation",
-        "settings": {"copies": False, "tag_feature": None, "guided_alignment": None},
+        "settings": {
+            "copies": False,
+            "tag_feature": None,
+            "protect": None,
+            "guided_alignment": None,
+        },
     }
     assert properties["code"] == preprocess_code("translation") != preprocess_code("pointer")
     assert properties["disable_statistics"] == 1

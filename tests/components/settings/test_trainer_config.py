@@ -70,5 +70,9 @@ def test_the_trainer_does_not_depend_on_the_files_of_tags():
     plain = DataConfig.model_validate({"train": ["a.tsv", "b.tsv"], "tags": tags})
     tested = plain.model_copy(update={"tags": plain.tags.model_copy(update={"test": ("de",)})})
     assert plain.for_trainer() == tested.for_trainer()
-    assert plain.for_trainer() == {"tags": {"names": ["de", "fr"], "temperature": 2.0}}
-    assert DataConfig.model_validate({"train": "a.tsv"}).for_trainer() == {"tags": None}
+    assert plain.for_trainer() == {
+        "tags": {"names": ["de", "fr"], "temperature": 2.0},
+        "protect": None,
+    }
+    empty = DataConfig.model_validate({"train": "a.tsv"})
+    assert empty.for_trainer() == {"tags": None, "protect": None}

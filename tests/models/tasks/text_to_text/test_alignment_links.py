@@ -117,7 +117,12 @@ def test_the_preprocessing_depends_on_column_and_unit_only():
     )
     assert one == other
     links = {"links": "gold", "unit": "word"}
-    assert one.model_dump() == {"copies": False, "tag_feature": None, "guided_alignment": links}
+    assert one.model_dump() == {
+        "copies": False,
+        "tag_feature": None,
+        "protect": None,
+        "guided_alignment": links,
+    }
     assert type(one.guided_alignment) is AlignmentLinksConfig
 
 

@@ -21,7 +21,7 @@ from regard.components.predictor.reference_outputs import (
     ReferenceOutput,
     ReferenceScores,
 )
-from regard.components.predictor.row_noise import RowNoise
+from regard.components.predictor.row_noise import RowNoise, changes_of_rows
 from regard.components.registry.store import production_baseline
 from regard.components.settings.evaluation import RobustnessConfig
 from regard.core import events
@@ -119,10 +119,9 @@ def _changes(exec_properties: Properties, features: Sequence[Feature]) -> list[R
     if not (section := exec_properties.get("robustness")):
         return []
     config = RobustnessConfig.model_validate_json(section)
-    symbols = [f"<{tag}>" for feature in features for tag in feature.tags]
-    options = config.options((*json.loads(exec_properties["symbols"]), *symbols))
-    names = tuple(noisy_features(features))
-    return [RowNoise(kind, names, options, config.seed) for kind in config.measured_kinds]
+    symbols = json.loads(exec_properties["symbols"])
+    tags = [tag for feature in features for tag in feature.tags]
+    return changes_of_rows(config, noisy_features(features), symbols, tags)
 
 
 def _warn_about_truncation(result: DecodeResult, prefix: str = "") -> None:

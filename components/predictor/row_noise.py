@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from regard.components.common.prediction_table import Row
+from regard.components.settings.evaluation import RobustnessConfig
 from regard.core.text_noise import NoiseOptions, change_text
+
+
+def changes_of_rows(
+    config: RobustnessConfig, features: Sequence[str], symbols: Sequence[str], tags: Sequence[str]
+) -> list[RowNoise]:
+    """Return the changes of inputs that a model is decoded with, one of each kind.
+
+    Args:
+        config: the section ``evaluation.robustness``.
+        features: the names of the inputs that change.
+        symbols: the user-defined symbols of the tokenizer, which no change touches.
+        tags: the tags of the model, without their brackets.
+    """
+    options = config.options((*symbols, *(f"<{tag}>" for tag in tags)))
+    return [RowNoise(kind, tuple(features), options, config.seed) for kind in config.measured_kinds]
 
 
 @dataclasses.dataclass(frozen=True)

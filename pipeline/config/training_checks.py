@@ -90,7 +90,6 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
 
 def _subword_sampling_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
-    training = config.training
     kind = tokenizer.get("type")
     has_symbols = config.data.tags or config.data.protect
     if config.search is None or not config.description.reference.kind.is_text:
@@ -99,11 +98,17 @@ def _subword_sampling_problems(config: Config) -> Iterator[str]:
         yield f"needs a bpe or unigram tokenizer; a text has one segmentation of type {kind}"
     elif kind == "unigram" and (has_symbols or tokenizer["user_defined_symbols"]):
         yield "splits tags and user-defined symbols of type unigram; remove it, or use bpe"
-    elif getattr(config.model.decoder, "pointer_generator", False):
+    else:
+        yield from _changed_token_problems(config)
+
+
+def _changed_token_problems(config: Config) -> Iterator[str]:
+    """Yield what cannot work with sources whose tokens change in every epoch."""
+    if getattr(config.model.decoder, "pointer_generator", False):
         yield "a pointer-generator copies the tokens of the source; remove one of them"
-    elif training.guided_alignment:
+    elif config.training.guided_alignment:
         yield "guided_alignment supervises the tokens of the tokenizer; remove one of them"
-    elif training.jit_compile:
+    elif config.training.jit_compile:
         yield "changes the lengths, for which XLA compiles; remove it, or jit_compile"
 
 
@@ -113,23 +118,19 @@ def _changes_case(noise: TextNoiseConfig | None) -> bool:
 
 def _noise_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
-    training = config.training
+    folds_case = tokenizer.get("normalization", "").endswith("_cf")
     if not noisy_features(config.description.features):
         yield f"does not apply to the task {config.task}, which reads no text; remove it"
     elif config.search is None or not config.description.reference.kind.is_text:
         message = f"does not apply to the task {config.task}, whose rows have tokens of single "
         yield f"{message}words; remove it, or measure with evaluation.robustness"
-    elif _changes_case(training.noise) and tokenizer.get("normalization", "").endswith("_cf"):
+    elif folds_case and _changes_case(config.training.noise):
         message = "upper_case and title_case change nothing, because tokenizer.normalization folds "
         yield f"{message}case; remove them"
     elif tokenizer.get("type") == "word":
         yield "needs a bpe, unigram or char tokenizer; type word does not know misspelled words"
-    elif getattr(config.model.decoder, "pointer_generator", False):
-        yield "a pointer-generator copies the tokens of the source; remove one of them"
-    elif training.guided_alignment:
-        yield "guided_alignment supervises the tokens of the clean source; remove one of them"
-    elif training.jit_compile:
-        yield "changes the lengths, for which XLA compiles; remove it, or jit_compile"
+    else:
+        yield from _changed_token_problems(config)
 
 
 def _guided_alignment_problems(config: Config, path: KeyPath) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
 from regard.components.predictor.reference_outputs import ReferenceScores
 from regard.components.predictor.row_decoder import RowDecoder
-from regard.components.predictor.row_noise import RowNoise
+from regard.components.predictor.row_noise import RowNoise, changes_of_rows
 from regard.components.registry.records import VersionRecord
 from regard.components.reporter import difference_page, page
 from regard.components.reporter.run_facts import RunFacts
@@ -241,13 +241,8 @@ def _changes(
     if not (names := noisy_features(description.features)):
         message = f"A model of the task {description.name} reads no text that can change."
         raise UserError(message, "--robustness", "Remove the option.")
-    tokenizer = record.config.get("tokenizer") or {}
-    tags = [f"<{tag}>" for tag in model.contract.get("tags", ())]
-    options = config.robustness.options((*tokenizer.get("user_defined_symbols", ()), *tags))
-    seed = config.robustness.seed
-    return [
-        RowNoise(kind, tuple(names), options, seed) for kind in config.robustness.measured_kinds
-    ]
+    symbols = (record.config.get("tokenizer") or {}).get("user_defined_symbols", ())
+    return changes_of_rows(config.robustness, names, symbols, model.contract.get("tags", ()))
 
 
 def _decode(

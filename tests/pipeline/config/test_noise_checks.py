@@ -42,7 +42,7 @@ _NOISE = "training: {noise: {upper_case: 0.1}}"
         (
             "training: {noise: {upper_case: 0.1}, guided_alignment: {links: links}}",
             "",
-            ": guided_alignment supervises the tokens of the clean source",
+            ": guided_alignment supervises the tokens of the tokenizer",
         ),
         ("training: {noise: {spaces: 0.1}, jit_compile: true}", "", ": changes the lengths"),
     ],

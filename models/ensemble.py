@@ -112,6 +112,7 @@ class Ensemble(Seq2Seq):
         super().__init__(
             EnsembleEncoder([model.encoder for model in models], name="encoders"),
             EnsembleDecoder([model.decoder for model in models], name="decoders"),
+            first_tokens=models[0].settings["first_tokens"],
         )
 
 

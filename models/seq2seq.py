@@ -1,17 +1,18 @@
 """Sequence to sequence: an encoder, a decoder, a teacher-forced loss and a search."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from regard.models.losses import PENALTIES, guided_alignment, penalty, token_losses
 from regard.models.reinforce import Reinforce
 from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.search import Hypotheses, Search
-from regard.models.search.base import longest_limit
+from regard.models.search.base import first_state, longest_limit
 from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 from regard.models.trainable_model import TrainableModel
@@ -37,6 +38,10 @@ class Seq2Seq(TrainableModel):
         guided_alignment: the ``weight`` of the loss of that name, and for a Transformer the
             ``layer`` and ``head`` whose attention it supervises, see ``TransformerDecoder``.
         scheduled_sampling: the arguments of ``ScheduledSampling``; None for teacher forcing.
+        first_tokens: pairs of a source id and a target id: if a source begins with the one, the
+            decoder reads the other after BOS and before the output (Fan et al. 2021, "Beyond
+            English-Centric Multilingual Machine Translation", §2.2). It is no part of the output,
+            its length, and its probability.
 
     ``call`` takes a dictionary of ``source`` ``[batch, source]`` and ``target`` ``[batch,
     target]`` (tokens, then EOS, then PAD) and returns a dictionary of ``logits`` ``[batch, target,
@@ -61,6 +66,7 @@ class Seq2Seq(TrainableModel):
         penalties: dict[str, float] | None = None,
         guided_alignment: dict[str, Any] | None = None,
         scheduled_sampling: dict[str, Any] | None = None,
+        first_tokens: Sequence[tuple[int, int]] = (),
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -68,6 +74,7 @@ class Seq2Seq(TrainableModel):
         penalties = {name: x for name, x in (penalties or {}).items() if x}
         guided_alignment = dict(guided_alignment or {})
         scheduled_sampling = dict(scheduled_sampling or {})
+        first_tokens = [list(pair) for pair in first_tokens]
         self.settings = constructor_arguments(locals(), exclude=self.parts)
         for name in penalties:
             check_name("penalty", PENALTIES, name)
@@ -81,6 +88,7 @@ class Seq2Seq(TrainableModel):
             else None
         )
         self.sampling = ScheduledSampling(**scheduled_sampling) if scheduled_sampling else None
+        self.first_tokens = np.array(first_tokens, np.int32)
         self.accuracy = keras.metrics.Mean(name="accuracy")
 
     def build(self, inputs_shape: Any = None) -> None:
@@ -90,19 +98,23 @@ class Seq2Seq(TrainableModel):
 
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> dict[str, Tensor]:
         memory = self.encode(inputs["source"], training=training)
-        previous = shift(inputs["target"])
+        previous = self.decoder_inputs(inputs["source"], inputs["target"])
         if self.sampling is not None and training:
             previous = self.sampling(previous, memory, decoder=self.decoder)
         outputs = {"mask": memory["mask"]} if self.settings["penalties"] else {}
         if self.reinforce is not None:
-            logits, alignment, distribution = self.decoder.unroll_with_distribution(
-                previous, memory, training=training
+            logits, alignment, distribution = map(
+                self._without_first,
+                self.decoder.unroll_with_distribution(previous, memory, training=training),
             )
             sampled = {"alignment": alignment, "distribution": distribution}
             return {**outputs, "logits": logits, **sampled}
         guidance = self.settings["guided_alignment"]
         head = {name: guidance[name] for name in ("layer", "head") if guidance.get(name)}
-        logits, alignment = self.decoder.unroll(previous, memory, training=training, **head)
+        logits, alignment = map(
+            self._without_first,
+            self.decoder.unroll(previous, memory, training=training, **head),
+        )
         outputs |= {"alignment": alignment} if outputs or guidance else {}
         return {**outputs, "logits": logits}
 
@@ -116,7 +128,36 @@ class Seq2Seq(TrainableModel):
     ) -> tuple[Tensor, Tensor]:
         """Return the logits ``[batch, target, vocabulary]`` and alignments of given targets."""
         memory = self.encode(source, training=training)
-        return self.decoder.unroll(shift(target), memory, training=training)
+        inputs = self.decoder_inputs(source, target)
+        logits, alignments = self.decoder.unroll(inputs, memory, training=training)
+        return self._without_first(logits), self._without_first(alignments)
+
+    def decoder_inputs(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return what the decoder reads under teacher forcing.
+
+        Args:
+            source: ``[batch, source]``.
+            target: ``[batch, target]``, as in ``call``.
+
+        Returns:
+            BOS, the first token of the source if there are ``first_tokens``, and the target
+            without its last column and without EOS.
+        """
+        previous = shift(target)
+        if not len(self.first_tokens):
+            return previous
+        first = self._first_token(source)[:, None]
+        return ops.concatenate([previous[:, :1], first, previous[:, 1:]], axis=1)
+
+    def _first_token(self, source: Tensor) -> Tensor:
+        """Return the first token of each source, ``[batch]``; PAD for one that names none."""
+        names_it = ops.equal(source[:, :1], self.first_tokens[None, :, 0])
+        tokens = ops.where(names_it, self.first_tokens[None, :, 1], PAD)
+        return ops.cast(ops.max(tokens, axis=1), "int32")
+
+    def _without_first(self, outputs: Tensor) -> Tensor:
+        """Return outputs ``[batch, target, ...]`` without that whose next token is the first."""
+        return outputs[:, 1:] if len(self.first_tokens) else outputs
 
     def heads(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
         """Return the attention weights of all heads of all layers; empty without a Transformer.
@@ -132,7 +173,15 @@ class Seq2Seq(TrainableModel):
         weights = {}
         if "source" in self.head_names:
             _, weights["source"] = self.encoder.encode_with_attention(source)
-        return {**weights, **self.decoder.heads(shift(target), self.encode(source))}
+        inputs = self.decoder_inputs(source, target)
+        weights |= self.decoder.heads(inputs, self.encode(source))
+        if len(self.first_tokens):
+            # Both tokens before an output are its beginning.
+            own = weights["target"][..., 1:, :]
+            begin = ops.sum(own[..., :2], axis=-1, keepdims=True)
+            weights["target"] = ops.concatenate([begin, own[..., 2:]], axis=-1)
+            weights["cross"] = weights["cross"][..., 1:, :]
+        return weights
 
     @property
     def head_names(self) -> tuple[str, ...]:
@@ -197,7 +246,12 @@ class Seq2Seq(TrainableModel):
         values = [(weight, ops.copy(weight)) for weight in self.decoder.weights]
         with keras.StatelessScope(values):
             size = longest_limit(limits) if longest is None else longest
-            state = self.decoder.start(memory, size, search.beam_width)
+            if len(self.first_tokens):
+                state = self.decoder.start(memory, size + 1, search.beam_width)
+                state = first_state(self.decoder.step, state, limits, search.beam_width)
+                options["first"] = self._first_token(source)
+            else:
+                state = self.decoder.start(memory, size, search.beam_width)
             state["memory"] = {**state["memory"], **self.decoder.prepare_output()}
             return search(self.decoder.step, state, limits, longest=longest, **options)
 

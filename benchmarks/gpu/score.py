@@ -49,7 +49,8 @@ def score(folder: Path, weights: Path) -> dict[str, Any]:
         config.coverage_penalty,
         config.n_best,
         config.no_repeat_ngram_size,
-        config.patience,
+        config.effective_patience,
+        config.length_offset,
     )
     limits = limits_of_texts(config.max_length_factor, config.max_length_offset)
     sides = read_split(folder, MULTI30K, "test")

@@ -24,24 +24,27 @@ class Positions(ConfiguredLayer):
 
     Args:
         max_positions: the number of learned positions.
+        first: the number of the first position, for vectors of positions.
         merge: ``add`` the vectors of the positions to the embeddings, or ``concat`` both and
             project them to the depth of the embeddings.
 
     Shapes: vectors ``[batch, length, depth]`` and their positions ``[batch or 1, length]``,
-    starting at 0, by default 0, 1, 2, ... → vectors of the same shape, with Keras's mask.
+    counted from 0, by default 0, 1, 2, ... → vectors of the same shape, with Keras's mask.
 
     Raises:
         ValueError: ``max_positions`` or ``merge`` is invalid; or, in ``call``, a layer that was
             built for a single vector has no position, which is not 0 in a loop over steps.
     """
 
-    def __init__(self, max_positions: int = 1024, merge: str = "add", **kwargs: Any):
+    def __init__(
+        self, max_positions: int = 1024, merge: str = "add", first: int = 0, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         if max_positions < 1:
             raise ValueError(f"max_positions must be at least 1, not {max_positions}.")
         check_name("merge", MERGES, merge)
-        self.max_positions, self.merge = max_positions, merge
+        self.max_positions, self.merge, self.first = max_positions, merge, first
         self.supports_masking = True
 
     def build(self, vectors_shape: tuple[int | None, ...]) -> None:
@@ -55,7 +58,7 @@ class Positions(ConfiguredLayer):
         is_default = position is None
         if is_default:
             position = ops.arange(ops.shape(vectors)[1])[None]
-        added = self.position_vectors(position, int(vectors.shape[-1]))
+        added = self.position_vectors(position + self.first, int(vectors.shape[-1]))
         if added is None:
             return vectors
         if is_default and self.has_single_vector and vectors.shape[1] == 1:
@@ -104,6 +107,36 @@ class SinusoidalPositions(Positions):
         pairs = ops.stack([ops.sin(phase), ops.cos(phase)], axis=-1)
         length = ops.shape(position)[1]
         return ops.reshape(pairs, (-1, length, 2 * int(phase.shape[-1])))[:, :, :depth]
+
+
+@register
+class MarianPositions(Positions):
+    """Add the sinusoids of ``SinusoidalPositions`` in another order: all sines, then all cosines.
+
+    Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++", whose models
+    have this order.
+    """
+
+    def position_vectors(self, position: Tensor, depth: int) -> Tensor:
+        phase = phases(position, depth)
+        return ops.concatenate([ops.sin(phase), ops.cos(phase)], axis=-1)[:, :, :depth]
+
+
+@register
+class Tensor2TensorPositions(Positions):
+    """Add all sines, then all cosines, of pos / 10000^(i / (d/2 - 1)).
+
+    Vaswani et al. 2018, "Tensor2Tensor for Neural Machine Translation", whose code has these
+    wavelengths, as have fairseq (with 2 as the first position) and OpenNMT-tf (with 1). The last
+    component of an odd depth is 0.
+    """
+
+    def position_vectors(self, position: Tensor, depth: int) -> Tensor:
+        half = depth // 2
+        exponents = ops.arange(half, dtype="float32") / max(half - 1, 1)
+        phase = ops.cast(position, "float32")[..., None] / ops.power(BASE, exponents)
+        waves = ops.concatenate([ops.sin(phase), ops.cos(phase)], axis=-1)
+        return ops.pad(waves, [[0, 0], [0, 0], [0, depth % 2]])
 
 
 @register
@@ -167,6 +200,8 @@ POSITIONS: dict[str, type[Positions]] = {
     "relative": NoPositions,
     "rotary": RotaryPositions,
     "sinusoidal": SinusoidalPositions,
+    "sinusoidal_marian": MarianPositions,
+    "sinusoidal_tensor2tensor": Tensor2TensorPositions,
 }
 
 
@@ -174,12 +209,13 @@ def create_positions(settings: Mapping[str, Any], **kwargs: Any) -> Positions:
     """Return the positions of a layer.
 
     Args:
-        settings: ``positions``, a name in ``POSITIONS``, ``max_positions`` and
-            ``position_merge``, the arguments of ``Positions``.
+        settings: ``positions``, a name in ``POSITIONS``, ``max_positions``, ``position_merge`` and
+            optionally ``first_position``, the arguments of ``Positions``.
         kwargs: further arguments of the layer.
 
     Raises:
         ValueError: the name or the merge is unknown, or ``max_positions`` is below 1.
     """
     create = by_name("positions", POSITIONS, settings["positions"])
-    return create(settings["max_positions"], settings["position_merge"], **kwargs)
+    first = settings.get("first_position", 0)
+    return create(settings["max_positions"], settings["position_merge"], first, **kwargs)

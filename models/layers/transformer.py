@@ -112,6 +112,7 @@ class TransformerStack(ConfiguredLayer):
         positions: a name in ``POSITIONS``.
         max_positions: the number of learned positions.
         position_merge: ``add`` or ``concat``, as in ``Positions``.
+        first_position: the number of the first position, as in ``Positions``.
         max_distance: the distance from which relative positions are equal.
         activation: the activation of the feed-forward networks.
         attention_dropout: the dropout rate of the attention weights.
@@ -134,6 +135,7 @@ class TransformerStack(ConfiguredLayer):
         positions: str = "sinusoidal",
         max_positions: int = 1024,
         position_merge: str = "add",
+        first_position: int = 0,
         max_distance: int = 16,
         activation: str = "relu",
         attention_dropout: float = 0.0,
@@ -347,15 +349,15 @@ class DecoderBlock(TransformerBlock):
         return self._feed_forward(outputs, False), new_cache, weights
 
 
-ACTIVATIONS = ("relu", "gelu", "swiglu")
+ACTIVATIONS = ("relu", "gelu", "silu", "swiglu")
 
 
 @register
 class FeedForward(ConfiguredLayer):
     """W2 · activation(W1 x).
 
-    Vaswani et al. 2017, §3.3 (relu); Hendrycks and Gimpel 2016 (gelu, the exact form); Shazeer
-    2020, "GLU Variants Improve Transformer", eq. 6 (swiglu: W2 (silu(W x) · V x), without
+    Vaswani et al. 2017, §3.3 (relu); Hendrycks and Gimpel 2016 (gelu, the exact form; silu,
+    x · sigmoid(x), which Ramachandran et al. 2017 call swish); Shazeer 2020, "GLU Variants Improve Transformer", eq. 6 (swiglu: W2 (silu(W x) · V x), without
     biases; the third matrix increases the number of weights by half).
 
     Args:
@@ -391,6 +393,8 @@ class FeedForward(ConfiguredLayer):
             hidden = ops.silu(gate) * hidden
         elif self.activation == "gelu":
             hidden = ops.gelu(hidden, approximate=False)
+        elif self.activation == "silu":
+            hidden = ops.silu(hidden)
         else:
             hidden = ops.relu(hidden)
         return self.contract(self.dropout(hidden, training=training))

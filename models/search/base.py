@@ -9,7 +9,7 @@ from keras import ops
 
 from regard.models.search.decode_loop import take_rows
 from regard.models.tensors import State, Tensor
-from regard.models.vocabulary import PAD
+from regard.models.vocabulary import BOS, PAD
 
 # Below every possible log-probability, and far from overflow when two are added.
 MIN_SCORE = -1e9
@@ -35,6 +35,7 @@ class RowInputs(TypedDict):
     memory: State
     constraints: Constraints
     keys: Tensor
+    first: Tensor
 
 
 class Hypotheses(NamedTuple):
@@ -85,6 +86,7 @@ class Search:
         singles: Tensor = None,
         pairs: Tensor = None,
         keys: Tensor = None,
+        first: Tensor = None,
         longest: int | None = None,
     ) -> Hypotheses:
         """Search hypotheses for every row.
@@ -107,6 +109,7 @@ class Search:
                 nested; see ``RequiredTokens``.
             keys: ``[batch]`` integers. A search that samples draws the same tokens for rows with
                 the same key, in any batch. The default is the row number.
+            first: ``[batch]``, the tokens that the decoder reads first, by default BOS.
             longest: at least the largest of the limits. A function that JAX compiles must give
                 it, since it is the size of arrays; elsewhere it is computed.
 
@@ -117,10 +120,12 @@ class Search:
         values = {"limits": limits, "minimums": minimums, "prefix": prefix, "phrases": phrases}
         values |= {"slots": slots, "singles": singles, "pairs": pairs}
         constraints: Any = {n: ops.cast(x, "int32") for n, x in values.items() if x is not None}
+        first = ops.full_like(limits, BOS) if first is None else first
         inputs: RowInputs = {
             "memory": state["memory"],
             "constraints": constraints,
             "keys": ops.cast(keys, "int32"),
+            "first": ops.cast(first, "int32"),
         }
         return self.run(step, state, inputs, longest_limit(limits) if longest is None else longest)
 
@@ -149,6 +154,23 @@ def beam_state(state: State) -> State:
 def shared_cache(state: State) -> State:
     """Return the part of a decoder's state that changes but is never reordered by a search."""
     return state.get("shared_cache", {})
+
+
+def first_state(step: Step, state: State, limits: Tensor, hypotheses: int) -> State:
+    """Return the state of a decoder that has read BOS, still one for each row.
+
+    Args:
+        step: the decoder's ``step``.
+        state: the state before the first token.
+        limits: a tensor ``[batch]``.
+        hypotheses: the number of hypotheses that share the cache of a row.
+    """
+    rows = ops.shape(limits)[0]
+    beams = tile_beams(beam_state(state), rows, hypotheses)
+    tokens = ops.repeat(ops.full_like(ops.cast(limits, "int32"), BOS), hypotheses)
+    _, new_state, _ = step(tokens, {**state, **beams})
+    first_beams = ops.arange(rows) * hypotheses
+    return {**new_state, **take_rows(beam_state(new_state), first_beams)}
 
 
 def tile_beams(state: State, batch: Tensor, hypotheses: int) -> State:

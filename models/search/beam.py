@@ -24,7 +24,7 @@ from regard.models.search.logits_processor import LogitsProcessor
 from regard.models.search.phrases import PhraseCandidates, Phrases
 from regard.models.search.required_tokens import required_tokens
 from regard.models.tensors import State, Tensor
-from regard.models.vocabulary import BOS, EOS
+from regard.models.vocabulary import EOS
 
 # Minimum attention of a source position, so that the coverage penalty stays finite.
 MIN_COVERAGE = 1e-4
@@ -34,8 +34,8 @@ class BeamSearch(Search):
     """Find the best hypotheses among the continuations of a beam of prefixes.
 
     Wu et al. 2016, "Google's Neural Machine Translation System", §7 (eq. 14): hypotheses are
-    sorted by log P(y|x) / ((5 + |y|) / 6)^α + β Σ_i log(min(Σ_j p_ij, 1)), where |y| includes EOS
-    and p_ij is the attention of the j-th token to the i-th source position. Prefixes of the same
+    sorted by log P(y|x) / ((5 + |y|) / 6)^α + β Σ_i log(min(Σ_j p_ij, 1)), where |y| includes EOS,
+    5 is the ``length_offset`` n (and 6 is n + 1), and p_ij is the attention of the j-th token to the i-th source position. Prefixes of the same
     length are sorted by log P only.
 
     A row is finished when no prefix of its beam can beat the worst returned hypothesis:
@@ -55,6 +55,7 @@ class BeamSearch(Search):
         no_repeat_ngram_size: the length of n-grams that must not repeat; 0 disables it.
         patience: finish a row after ``patience * beam_size`` ended hypotheses, at least ``n_best``;
             by default it is finished when no better hypothesis is possible.
+        length_offset: n; 0 gives |y|^α.
     """
 
     def __init__(
@@ -65,9 +66,11 @@ class BeamSearch(Search):
         n_best: int | None = None,
         no_repeat_ngram_size: int = 0,
         patience: float | None = None,
+        length_offset: float = 5.0,
     ):
         self.beam_size, self.beam_width, self.patience = beam_size, beam_size, patience
-        self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
+        self.length_penalty, self.length_offset = length_penalty, length_offset
+        self.coverage_penalty = coverage_penalty
         self.hypotheses = beam_size if n_best is None else n_best
         self.no_repeat_ngram_size = no_repeat_ngram_size
 
@@ -81,7 +84,9 @@ class BeamSearch(Search):
 
     def penalty(self, length: Tensor) -> Tensor:
         """Return the divisor of the log-probability of a hypothesis of this length."""
-        return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)
+        offset = self.length_offset
+        ratio = (offset + ops.cast(length, "float32")) / (offset + 1.0)
+        return ops.power(ratio, self.length_penalty)
 
     def run(self, step: Step, state: State, inputs: RowInputs, longest: Tensor) -> Hypotheses:
         size, limits = self.beam_size, inputs["constraints"]["limits"]
@@ -94,7 +99,7 @@ class BeamSearch(Search):
         empty = ops.full_like(scores[:, : self.hypotheses], MIN_SCORE)
         ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
         rows = {
-            "tokens": zeros + BOS,
+            "tokens": zeros + inputs["first"][:, None],
             "active": scores,
             "finished": (ids[:, : self.hypotheses], empty, empty),
             "shared_cache": shared_cache(state),

@@ -41,7 +41,7 @@ class RollOutSearch(base.Search):
                 ops.shape(inputs["constraints"]["limits"])[0],
                 self.hypotheses,
             ),
-            "tokens": ops.full_like(limits, BOS),
+            "tokens": ops.repeat(inputs["first"], self.hypotheses),
             "ids": ops.zeros_like(limits)[:, None] + ops.zeros((1, longest), dtype="int32"),
             "total": ops.cast(ops.zeros_like(limits), "float32"),
         }

@@ -86,7 +86,7 @@ def _check_positions(config: Any, part: PositionsConfig, path: KeyPath) -> Itera
         if part.max_positions < needed:
             message = f"{part.max_positions} is less than the {needed} that {keys} allow; use "
             yield Problem((*path, "max_positions"), f"{message}at least {needed}")
-    elif part.position_merge == "concat" and part.positions != "sinusoidal":
+    elif part.position_merge == "concat" and not part.positions.startswith("sinusoidal"):
         message = f"{part.positions} positions are no vectors; use add, or positions: sinusoidal"
         yield Problem((*path, "position_merge"), f"{message} or learned")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
-from regard.core.bounds import Rate, Size
+from regard.core.bounds import Count, Rate, Size
 from regard.models.settings.base import (
     ByType,
     Listed,
@@ -35,7 +35,16 @@ class RecurrentLayersConfig(Section):
     residual: bool = False
 
 
-TransformerPositions = Literal["sinusoidal", "learned", "rotary", "relative", "alibi", "none"]
+TransformerPositions = Literal[
+    "sinusoidal",
+    "sinusoidal_marian",
+    "sinusoidal_tensor2tensor",
+    "learned",
+    "rotary",
+    "relative",
+    "alibi",
+    "none",
+]
 
 
 class PositionsConfig(Section):
@@ -65,9 +74,12 @@ class TransformerLayersConfig(PositionsConfig):
         heads: Number of attention heads; must divide the width.
         feed_forward: Width of the feed-forward layer.
         norm: Layer normalization before each sub-layer, or after it (Vaswani 2017).
-        positions: Position encoding.
+        positions: Position encoding. Sinusoidal ones exist in three forms (Vaswani 2017;
+            Marian; tensor2tensor, fairseq and OpenNMT-tf).
+        first_position: Number of the first position, for sinusoidal positions; 2 as in fairseq, 1
+            as in OpenNMT-tf.
         max_distance: Distance from which all positions are equally far, for positions: relative.
-        activation: Activation of the feed-forward layer.
+        activation: Activation of the feed-forward layer; silu is also called swish.
         attention_dropout: Dropout rate of the attention weights.
         activation_dropout: Dropout rate inside the feed-forward layer.
     """
@@ -77,8 +89,9 @@ class TransformerLayersConfig(PositionsConfig):
     feed_forward: Size = 1024
     norm: Literal["pre", "post"] = "pre"
     positions: TransformerPositions = "sinusoidal"  # type: ignore[assignment]
+    first_position: Count = 0
     max_distance: Size = 16
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     attention_dropout: Rate = 0.0
     activation_dropout: Rate = 0.0
 

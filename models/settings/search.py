@@ -70,6 +70,8 @@ class BeamSearchConfig(_DeterministicSearchConfig):
         type: Search type.
         beam_size: Number of hypotheses kept at every step.
         length_penalty: GNMT's alpha: 0 prefers short outputs, 1 long ones.
+        length_offset: The n by which the penalty is ((n + length) / (n + 1))^length_penalty. 5 as
+            in GNMT; 0: the power of the length, as in Marian and fairseq.
         coverage_penalty: GNMT's beta, which penalizes unattended tokens.
         n_best: Number of hypotheses to return.
         patience: Stop after patience x beam_size finished hypotheses; most systems use 1. null:
@@ -80,6 +82,7 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     type: Literal["beam"] = "beam"
     beam_size: Size = 5
     length_penalty: NonNegative = 0.6
+    length_offset: NonNegative = 5.0
     coverage_penalty: NonNegative = 0.0
     n_best: Positive = 1
     patience: PositiveFloat | Literal["auto"] | None = "auto"

@@ -85,6 +85,7 @@ class TextOutputNetwork(Seq2SeqNetwork):
             reinforce=training.reinforce.to_kwargs(),
             penalties=training.penalties.to_kwargs(),
             guided_alignment=guidance.to_kwargs() if guidance else None,
+            first_tokens=getattr(model, "first_tokens", ()),
             scheduled_sampling={**sampling.to_kwargs(), **steps} if sampling else None,
             dtype=dtype_policy(training),
         )

@@ -229,8 +229,9 @@ def _search_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of ``translate_batch`` that approximate a section ``search``.
 
-    CTranslate2's length penalty is a power of the length n, ours of (5 + n) / 6 (Wu et al. 2016,
-    eq. 14). The exponents are chosen so that both have the same slope at the mean output length.
+    CTranslate2's length penalty is a power of the length n, ours of (k + n) / (k + 1), where k is
+    ``length_offset`` (5 in Wu et al. 2016, eq. 14). The exponents are chosen so that both have the
+    same slope at the mean output length.
     """
     if not search:
         return {}
@@ -252,7 +253,8 @@ def _search_arguments(
     lengths = [output["target_length"] for output in outputs]
     mean = sum(lengths) / len(lengths) if lengths else 20.0
     arguments["beam_size"] = search.get("beam_size", 1)
-    arguments["length_penalty"] = round(search.get("length_penalty", 0.0) * mean / (mean + 5), 2)
+    slope = mean / (mean + search.get("length_offset", 5.0))
+    arguments["length_penalty"] = round(search.get("length_penalty", 0.0) * slope, 2)
     keys = ("coverage_penalty", "no_repeat_ngram_size", "patience")
     # CTranslate2's default patience is 1.
     values = {key: search[key] for key in keys if search.get(key) not in (None, "auto")}

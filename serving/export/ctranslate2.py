@@ -92,6 +92,8 @@ def create_specification(
     decoder_weights = _layer_weights(weights, "transformer_decoder")
     table = encoder_weights["embedding/table"]
     spec.encoder.embeddings[0].weight = table
+    spec.encoder.scale_embeddings = _scales_embeddings(settings, "source")
+    spec.decoder.scale_embeddings = _scales_embeddings(settings, "target")
     _fill(spec.encoder, encoder_weights, encoder, table.shape[1])
     table = decoder_weights.get("embedding/table", table)  # or shared with the encoder
     spec.decoder.embeddings.weight = table
@@ -143,7 +145,12 @@ def _layer_options(side: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of CTranslate2's encoder or decoder."""
     from ctranslate2.specs import Activation
 
-    activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
+    activations = {
+        "relu": Activation.RELU,
+        "gelu": Activation.GELU,
+        "silu": Activation.SWISH,
+        "swiglu": Activation.SWISH,
+    }
     activation = side["activation"]
     options: dict[str, Any] = {
         "pre_norm": side["norm"] == "pre",
@@ -154,6 +161,13 @@ def _layer_options(side: Mapping[str, Any]) -> dict[str, Any]:
     if side["positions"] == "rotary":
         options |= {"rotary_dim": 0, "rotary_interleave": False, "rotary_base": _BASE}
     return options
+
+
+def _scales_embeddings(settings: Mapping[str, Any], side: str) -> bool:
+    """Return whether a side multiplies its embeddings; see ``TextNetwork.build``."""
+    is_tied = settings["tie_embeddings"] != "none"
+    has_vectors = bool((settings.get("pretrained") or {}).get(side))
+    return bool(settings.get("scale_embeddings", True)) and (is_tied or not has_vectors)
 
 
 def _layer_weights(weights: Weights, name: str) -> dict[str, np.ndarray]:
@@ -168,7 +182,7 @@ def _layer_weights(weights: Weights, name: str) -> dict[str, np.ndarray]:
 
 def _fill(spec: Any, weights: Weights, side: Mapping[str, Any], depth: int) -> None:
     """Fill an encoder or a decoder, except its embeddings and its projection."""
-    encodings = _positions(side["positions"], weights, depth)
+    encodings = _positions(side, weights, depth)
     if encodings is not None:
         spec.position_encodings.encodings = encodings
     for i, layer in enumerate(spec.layer):
@@ -221,8 +235,9 @@ def _norm(spec: Any, weights: Weights, name: str) -> None:
     spec.gamma, spec.beta = weights[f"{name}/gamma"], weights[f"{name}/beta"]
 
 
-def _positions(kind: str, weights: Weights, depth: int) -> np.ndarray | None:
+def _positions(side: Mapping[str, Any], weights: Weights, depth: int) -> np.ndarray | None:
     """Return the position encodings, ``[POSITIONS, depth]``; None inside of attention."""
+    kind = side["positions"]
     if kind in ("rotary", "relative"):
         return None
     if kind == "learned":
@@ -230,7 +245,15 @@ def _positions(kind: str, weights: Weights, depth: int) -> np.ndarray | None:
         return table[np.minimum(np.arange(POSITIONS), len(table) - 1)]
     if kind == "none":
         return np.zeros((POSITIONS, depth), np.float32)
-    exponents = np.arange((depth + 1) // 2, dtype=np.float32) * np.float32(2.0 / depth)
-    phase = np.arange(POSITIONS, dtype=np.float32)[:, None] / np.power(np.float32(_BASE), exponents)
-    waves = np.stack([np.sin(phase), np.cos(phase)], axis=-1)
-    return waves.reshape(POSITIONS, -1)[:, :depth].astype(np.float32)
+    half, step = (depth + 1) // 2, np.float32(2.0 / depth)
+    if kind == "sinusoidal_tensor2tensor":
+        half, step = depth // 2, np.float32(1.0 / max(depth // 2 - 1, 1))
+    exponents = np.arange(half, dtype=np.float32) * step
+    position = np.arange(POSITIONS, dtype=np.float32) + np.float32(side.get("first_position", 0))
+    phase = position[:, None] / np.power(np.float32(_BASE), exponents)
+    encodings = np.zeros((POSITIONS, max(depth, 2 * half)), np.float32)
+    if kind == "sinusoidal":
+        encodings[:, 0::2], encodings[:, 1::2] = np.sin(phase), np.cos(phase)
+    else:
+        encodings[:, :half], encodings[:, half : 2 * half] = np.sin(phase), np.cos(phase)
+    return encodings[:, :depth]

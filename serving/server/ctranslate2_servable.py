@@ -180,7 +180,9 @@ class CTranslate2Servable(ConvertedServable):
     ) -> _Hypothesis:
         """Return a hypothesis with the score that the model's own search gives it."""
         log_probability = score * len(tokens) ** self._arguments["length_penalty"]
-        penalty = ((5 + len(tokens)) / 6) ** self._search.get("length_penalty", 0.0)
+        offset = self._search.get("length_offset", 5.0)
+        ratio = (offset + len(tokens)) / (offset + 1)
+        penalty = ratio ** self._search.get("length_penalty", 0.0)
         return _Hypothesis(tokens, log_probability, log_probability / penalty, attention)
 
     def _outputs(

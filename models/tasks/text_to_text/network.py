@@ -42,12 +42,12 @@ class TextNetwork(TextOutputNetwork):
         encoder = create_encoder(
             model.encoder,
             vocabulary_sizes["source"],
-            scale=tied or "source" not in files,
+            scale=model.scale_embeddings and (tied or "source" not in files),
             embedding=model.embedding,
             dropout=model.dropout,
             dtype=dtype_policy(training),
         )
-        scale = tied or "target" not in files
+        scale = model.scale_embeddings and (tied or "target" not in files)
         return self.build_seq2seq(encoder, model, training, vocabulary_sizes, scale)
 
     def output_limits(self, search: SearchLimits) -> OutputLimits:

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from regard.core.bounds import Rate, Size
+from regard.core.bounds import Count, Rate, Size
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import DecoderAttentionConfig
-from regard.models.settings.base import Problem, Section
+from regard.models.settings.base import Listed, Problem, Section
 from regard.models.settings.protect import ProtectConfig
 from regard.models.settings.word_alignments import AlignmentLinksConfig
 from regard.models.tasks.description import Parts
@@ -52,9 +52,14 @@ class TextToTextModelConfig(Section):
         dropout: Dropout rate.
         tie_embeddings: Share one matrix between the target embeddings and the softmax (output), and
             also with the source embeddings (all; needs tokenizer.shared).
+        scale_embeddings: Multiply embeddings by the square root of their width (Vaswani 2017);
+            pretrained word vectors that are not tied are never scaled.
         pretrained: Pretrained word vectors; null: random initialization.
         encoder: Encoder, or a list: each reads the outputs of the one before.
         decoder: Decoder.
+        first_tokens: Pairs of ids: the decoder of a source that begins with the first one reads the
+            second one before the output, as in M2M-100 (Fan et al. 2021). regard import writes
+            them; they need training.warm_start.keep_tokenizer.
         attention: Attention to the source; null: only the final state of the encoder, or for
             feed_forward the pooled source.
     """
@@ -62,9 +67,11 @@ class TextToTextModelConfig(Section):
     embedding: Size = 256
     dropout: Rate = 0.2
     tie_embeddings: Literal["none", "output", "all"] = "none"
+    scale_embeddings: bool = True
     pretrained: TextEmbeddingsConfig | None = None
     encoder: networks.EncodersConfig = networks.RecurrentEncoderConfig()
     decoder: networks.DecoderConfig = networks.LuongDecoderConfig()
+    first_tokens: Listed[tuple[Count, Count]] = ()
     attention: DecoderAttentionConfig | None = DecoderAttentionConfig()
 
     _default_score = model_validator(mode="before")(networks.add_default_score)
@@ -95,6 +102,13 @@ def validate(config: Any) -> Iterator[Problem]:
         if not config.tokenizer.shared:
             message = "copying needs one tokenizer for both sides; set tokenizer.shared: true, or "
             yield Problem(path, f"{message}use false")
+    if model.first_tokens:
+        path, start = ("model", "first_tokens"), config.training.warm_start
+        if not (start and start.keep_tokenizer):
+            message = "has the ids of an imported model; set training.warm_start.keep_tokenizer: "
+            yield Problem(path, f"{message}true, or remove it")
+        if config.training.scheduled_sampling:
+            yield Problem(path, "works without training.scheduled_sampling; remove one of them")
     if model.pretrained is not None:
         if not model.pretrained.files():
             yield Problem(("model", "pretrained"), "has no file; give source, target or both")

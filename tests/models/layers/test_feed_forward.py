@@ -24,6 +24,8 @@ def reference(layer, inputs):
         hidden = gate / (1 + np.exp(-gate)) * value
     elif layer.activation == "gelu":
         hidden = hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2))) / 2
+    elif layer.activation == "silu":
+        hidden = hidden / (1 + np.exp(-hidden))
     else:
         hidden = np.maximum(hidden, 0)
     return hidden @ weights["contract/kernel"] + weights.get("contract/bias", 0)

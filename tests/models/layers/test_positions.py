@@ -5,9 +5,11 @@ import pytest
 from regard.models.layers.positions import (
     POSITIONS,
     LearnedPositions,
+    MarianPositions,
     NoPositions,
     RotaryPositions,
     SinusoidalPositions,
+    Tensor2TensorPositions,
     rotate,
 )
 from tests.models.layers import reference
@@ -25,6 +27,25 @@ def test_sinusoids_equal_the_paper(depth):
     at = positions(0, 1, 5, 300)
     result = SinusoidalPositions()(np.zeros((1, 4, depth), "float32"), at)
     expected = reference.sinusoids(301, depth)[at[0]]
+    assert_close(result[0], expected, roundings=1000)
+
+
+@pytest.mark.parametrize("depth", [6, 7])
+def test_positions_of_marian_are_the_sines_then_the_cosines(depth):
+    result = MarianPositions()(np.zeros((1, 4, depth), "float32"), positions(0, 1, 5, 300))
+    paper = reference.sinusoids(301, depth)[[0, 1, 5, 300]]
+    expected = np.concatenate([paper[:, 0::2], paper[:, 1::2]], axis=-1)
+    assert_close(result[0], expected, roundings=1000)
+
+
+@pytest.mark.parametrize(("depth", "first"), [(6, 0), (6, 2), (7, 1), (2, 0)])
+def test_positions_of_tensor2tensor_end_with_the_longest_wave(depth, first):
+    layer = Tensor2TensorPositions(first=first)
+    result = layer(np.zeros((1, 3, depth), "float32"), positions(0, 5, 300))
+    half = depth // 2
+    waves = 10000.0 ** (np.arange(half) / max(half - 1, 1))
+    phase = (np.array([0, 5, 300]) + first)[:, None] / waves
+    expected = np.concatenate([np.sin(phase), np.cos(phase), np.zeros((3, depth % 2))], axis=-1)
     assert_close(result[0], expected, roundings=1000)
 
 

@@ -1,0 +1,82 @@
+"""A model of another framework: what is needed to export it as one of Regard's."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.components.common.tokenizers import create_tokenizers
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import build_float32
+from regard.core.errors import UserError
+from regard.models import tasks
+
+# Returns the value of a weight by its name, see ``weight_name``.
+ReadWeight = Callable[[str], np.ndarray]
+
+
+@dataclass(frozen=True)
+class ForeignModel:
+    """A model that was read from a folder.
+
+    Attributes:
+        kind: the format of the folder, for example ``marian``.
+        folder: the folder.
+        config: the sections of a configuration that describe the model.
+        tokenizers: the serialized SentencePiece model of each text feature.
+        read_weight: returns the value of a weight.
+        files: the names of the files that were read.
+        licence: the licence that the folder states; empty without one.
+        notes: what the user should know, as sentences.
+    """
+
+    kind: str
+    folder: Path
+    config: TrainerConfig
+    tokenizers: Mapping[str, bytes]
+    read_weight: ReadWeight
+    files: Iterable[str]
+    licence: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def build(self) -> tuple[Any, Any, dict[str, Any]]:
+        """Build the Keras model with the weights.
+
+        Returns:
+            What the task trains, the model in float32, and the tokenizers.
+
+        Raises:
+            UserError: a weight is missing, not finite, or has another shape.
+        """
+        tokenizers = create_tokenizers(self.tokenizers)
+        network = tasks.get_network(self.config.task)
+        model = build_float32(network, self.config, tokenizers)
+        for weight in model.weights:
+            name = weight_name(weight.path)
+            value = self.read_weight(name)
+            if tuple(value.shape) != tuple(weight.shape):
+                raise UserError(
+                    f"The weight {name} has the shape {tuple(value.shape)} instead of "
+                    f"{tuple(weight.shape)}.",
+                    str(self.folder),
+                    "The file with the settings and that with the weights belong to different "
+                    "models; fetch both again.",
+                )
+            if not np.isfinite(value).all():
+                raise UserError(f"The weight {name} is not finite.", str(self.folder))
+            weight.assign(value)
+        return network, model, tokenizers
+
+
+def weight_name(path: str) -> str:
+    """Return the name of a weight in ``regard import npz`` from its path in Keras.
+
+    The path begins with the model's name, and Keras may add a number to the name of a layer that
+    exists several times in a process: ``seq2_seq_1/transformer_encoder_1/norm/gamma`` is
+    ``encoder/norm/gamma``.
+    """
+    _, layer, *rest = path.split("/")
+    side = next((side for side in ("encoder", "decoder") if side in layer.split("_")), layer)
+    return "/".join((side, *rest))

@@ -1,0 +1,215 @@
+"""The settings of a model in a folder as Hugging Face's Transformers writes it."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from regard.core.errors import NotFoundError, UserError
+from regard.core.regular_files import read_regular
+
+CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
+_MAX_JSON_BYTES = 64 << 20  # a tokenizer.json of 256,000 tokens has 32 MB
+_MAX_CARD_BYTES = 4 << 20
+_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+# What changes the outputs of ``generate`` in a way that no search of Regard has, with the values
+# that change nothing.
+_NEUTRAL_GENERATION: dict[str, tuple[Any, ...]] = {
+    "do_sample": (False, None),
+    "num_beam_groups": (1, None),
+    "diversity_penalty": (0.0, None),
+    "repetition_penalty": (1.0, None),
+    "encoder_repetition_penalty": (1.0, None),
+    "encoder_no_repeat_ngram_size": (0, None),
+    "min_length": (0, None),
+    "min_new_tokens": (0, None),
+    "exponential_decay_length_penalty": (None,),
+    "sequence_bias": (None,),
+    "suppress_tokens": (None, []),
+    "begin_suppress_tokens": (None, []),
+}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file with a JSON object.
+
+    Raises:
+        UserError: it is missing, too large, or something else.
+    """
+    try:
+        value = json.loads(read_regular(path, _MAX_JSON_BYTES))
+    except FileNotFoundError:
+        remedy = "Give the folder of one model with all its files."
+        raise NotFoundError("The file does not exist.", str(path), remedy) from None
+    except OSError as error:
+        raise UserError(f"The file cannot be read: {error.strerror}", str(path)) from None
+    except (ValueError, RecursionError) as error:
+        remedy = "Fetch the file again."
+        raise UserError(f"The file is not valid JSON: {error}", str(path), remedy) from None
+    if not isinstance(value, dict):
+        raise UserError("The file has no JSON object.", str(path), "Fetch the file again.")
+    return value
+
+
+def read_token_ids(path: Path, size: int) -> dict[int, str]:
+    """Return the text of each id from 0 to ``size`` - 1 of a file with the ids of texts.
+
+    An id without a text gets one that no text has.
+    """
+    by_id: dict[int, str] = {}
+    for text, number in read_json(path).items():
+        if not isinstance(number, int) or not 0 <= number < size or number in by_id:
+            remedy = "Fetch the file again, and check that config.json belongs to it."
+            raise UserError(f"{text!r} has the id {number!r} of {size:,}", str(path), remedy)
+        by_id[number] = text
+    return {number: by_id.get(number, f"<unused {number}>") for number in range(size)}
+
+
+class HuggingFaceConfig:
+    """``config.json`` and ``generation_config.json`` of a folder.
+
+    Args:
+        folder: the folder.
+        kind: the expected ``model_type``.
+
+    Attributes:
+        folder: the folder.
+        files: the names of the files that were read.
+    """
+
+    def __init__(self, folder: Path, kind: str):
+        self.folder, self.files = folder, [CONFIG]
+        if not folder.is_dir():
+            raise NotFoundError("There is no folder.", str(folder))
+        self._values = read_json(folder / CONFIG)
+        self.expect("model_type", kind)
+        if self._values.get("quantization_config"):
+            remedy = "Import the model that it was made of; serving.quantization makes int8."
+            raise self.error("quantization_config", "the weights are quantized", remedy)
+        # Older folders have the settings of the search in the same file.
+        self._generation = self._values
+        if (folder / GENERATION).is_file():
+            self._generation = read_json(folder / GENERATION)
+            self.files.append(GENERATION)
+        for name, neutral in _NEUTRAL_GENERATION.items():
+            value = self._generation.get(name)
+            if value not in neutral:
+                raise self.error(name, f"is {value!r}, which no search of Regard does")
+
+    def error(self, name: str, message: str, remedy: str | None = None) -> UserError:
+        """Return the error of a setting."""
+        remedy = remedy or "Only models whose computation is the same can be imported."
+        return UserError(f"{name}: {message}", str(self.folder / CONFIG), remedy)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a setting; null counts as missing."""
+        value = self._values.get(name)
+        return default if value is None else value
+
+    def expect(self, name: str, *supported: Any) -> None:
+        """Check that a setting has one of some values, of which the first is the default."""
+        value = self.get(name, supported[0])
+        if value not in supported:
+            listed = " or ".join(map(repr, supported))
+            raise self.error(name, f"is {value!r}; only {listed} can be imported")
+
+    def integer(self, name: str, default: int | None = None, minimum: int = 0) -> int:
+        """Return a setting that is an integer.
+
+        Raises:
+            UserError: it is missing or no integer of at least ``minimum``.
+        """
+        value = self.get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            raise self.error(name, f"is {value!r} instead of an integer from {minimum}")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        """Return a setting that is a number."""
+        value = self.get(name, default)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self.error(name, f"is {value!r} instead of a number")
+        return float(value)
+
+    def token(self, name: str, default: int | None = None) -> int:
+        """Return the id of a special token."""
+        value = self.integer(name, default)
+        if self._generation.get(name) not in (None, value):
+            raise self.error(name, f"is {value} here and {self._generation[name]} in {GENERATION}")
+        return value
+
+    def layers(self, side: str, **options: Any) -> dict[str, Any]:
+        """Return the section of the encoder or the decoder.
+
+        Args:
+            side: ``encoder`` or ``decoder``.
+            options: further settings.
+        """
+        activation = self.get("activation_function", "gelu")
+        if activation not in _ACTIVATIONS:
+            listed = ", ".join(_ACTIVATIONS)
+            raise self.error("activation_function", f"is {activation!r}; supported: {listed}")
+        return {
+            "type": "transformer",
+            "layers": self.integer(f"{side}_layers", minimum=1),
+            "heads": self.integer(f"{side}_attention_heads", minimum=1),
+            "feed_forward": self.integer(f"{side}_ffn_dim", minimum=1),
+            "activation": _ACTIVATIONS[activation],
+            "attention_dropout": self.number("attention_dropout", 0.0),
+            "activation_dropout": self.number("activation_dropout", 0.0),
+            **options,
+        }
+
+    def search(self, max_source: int, length_offset: float) -> dict[str, Any]:
+        """Return the section ``search`` that finds what ``generate`` finds.
+
+        Args:
+            max_source: the number of tokens that a source may have, EOS included.
+            length_offset: the number of forced tokens at the beginning of an output, which count
+                for the length penalty.
+        """
+        generation = self._generation
+        # The maximum includes the decoder's first input and EOS.
+        longest = generation.get("max_length") or self.get("max_length", 20)
+        if generation.get("max_new_tokens"):
+            longest = generation["max_new_tokens"] + 1
+        search = {
+            "max_length_factor": 0.0,
+            "max_length_offset": max(int(longest) - 2 - int(length_offset), 1),
+            "max_source_length": max(max_source - 1, 1),
+            "no_repeat_ngram_size": generation.get("no_repeat_ngram_size") or 0,
+        }
+        beam_size = generation.get("num_beams") or 1
+        if beam_size == 1:
+            return {"type": "greedy", **search}
+        is_early = generation.get("early_stopping") is True
+        penalty = generation.get("length_penalty")
+        return {
+            "type": "beam",
+            "beam_size": beam_size,
+            "length_penalty": 1.0 if penalty is None else penalty,
+            "length_offset": length_offset,
+            "patience": 1.0 if is_early else None,
+            **search,
+        }
+
+    @property
+    def renormalizes(self) -> bool:
+        """Whether forbidden tokens have no share in the probabilities of the others."""
+        return bool(self._generation.get("renormalize_logits"))
+
+    def licence(self) -> str:
+        """Return the licence of the model card's header, or of ``config.json``; empty if none."""
+        try:
+            card = read_regular(self.folder / CARD, _MAX_CARD_BYTES).decode("utf-8", "replace")
+            header = re.match(r"\s*---\s*\n(.*?)\n---\s*(?:\n|$)", card, re.DOTALL)
+            values = yaml.safe_load(header[1]) if header else None
+        except (OSError, ValueError, yaml.YAMLError, RecursionError):
+            values = None
+        stated = values.get("license") if isinstance(values, Mapping) else None
+        stated = stated or self.get("license")
+        listed = stated if isinstance(stated, list) else [stated]
+        return ", ".join(text for text in listed if isinstance(text, str))

@@ -127,7 +127,7 @@ def _check_texts(texts: Iterable[str], kind: str) -> None:
 def _add_table(model: Any, tokens: Sequence[str], by_text: dict[str, Any], lowest: float) -> None:
     """Add the tokens of a table; those that the model lacks take no part in the segmentation."""
     kind = model.trainer_spec.model_type
-    for text in tokens:
+    for token_id, text in enumerate(tokens, EOS + 1):
         piece = model.pieces.add()
         if text in by_text:
             piece.CopyFrom(by_text[text])
@@ -135,7 +135,7 @@ def _add_table(model: Any, tokens: Sequence[str], by_text: dict[str, Any], lowes
         piece.score = lowest
         if _can_be_produced(text, kind, by_text):
             # A token with this text would change the segmentation. The id stays, without its text.
-            piece.piece, piece.type = f"<absent {len(model.tokens) - 1}>", CONTROL
+            piece.piece, piece.type = f"<absent {token_id}>", CONTROL
         else:
             piece.piece, piece.type = text, UNUSED
 

@@ -54,18 +54,27 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def read_token_ids(path: Path, size: int) -> dict[int, str]:
-    """Return the text of each id from 0 to ``size`` - 1 of a file with the ids of texts.
+def texts_by_id(ids: Mapping[str, Any], size: int, path: Path) -> dict[int, str]:
+    """Return the text of each id from 0 to ``size`` - 1; one without a text gets a name.
 
-    An id without a text gets one that no text has.
+    Args:
+        ids: the ids of texts.
+        size: the size of the vocabulary.
+        path: the file with the ids, for messages.
+
+    Raises:
+        UserError: an id is no number, out of the range, or that of two texts.
     """
-    by_id: dict[int, str] = {}
-    for text, number in read_json(path).items():
-        if not isinstance(number, int) or not 0 <= number < size or number in by_id:
+    texts: dict[int, str] = {}
+    for text, number in ids.items():
+        if not isinstance(number, int) or not 0 <= number < size or number in texts:
             remedy = "Fetch the file again, and check that config.json belongs to it."
-            raise UserError(f"{text!r} has the id {number!r} of {size:,}", str(path), remedy)
-        by_id[number] = text
-    return {number: by_id.get(number, f"<unused {number}>") for number in range(size)}
+            message = (
+                f"{text!r} has the id {number!r}; a vocabulary of {size:,} has each id from 0 "
+            )
+            raise UserError(f"{message}to {size - 1:,} at most once", str(path), remedy)
+        texts[number] = text
+    return {number: texts.get(number, f"<unused {number}>") for number in range(size)}
 
 
 class HuggingFaceConfig:
@@ -192,7 +201,7 @@ class HuggingFaceConfig:
             "beam_size": beam_size,
             "length_penalty": 1.0 if penalty is None else penalty,
             "length_offset": length_offset,
-            "patience": 1.0 if is_early else None,
+            "patience": 1.0 if is_early else "present_length",
             **search,
         }
 

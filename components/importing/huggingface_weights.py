@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from regard.components.common.sentencepiece_renumbering import SPECIAL_TOKENS
+from regard.components.importing.token_table import TokenTable
 from regard.core.errors import UserError
-from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 # The parts of a layer: ours, and those of Hugging Face, whose outputs are concatenated.
 _LAYER = {
@@ -26,52 +24,16 @@ _LAYER = {
     "feed_forward_norm": ("final_layer_norm",),
 }
 _KINDS = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
+# Those that are tied are equal, or are stored under one of the names.
+_TOKEN_MATRICES = {
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
+}
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 # The logit of a token that no output has: its probability is 0 in every floating-point type.
 NEVER = -100.0
-
-
-@dataclass(frozen=True)
-class TokenTable:
-    """The tokens of one side in the order of Regard's ids.
-
-    Attributes:
-        tokens: their texts, without the four special ones, which come before them.
-        rows: the row of each id in the foreign matrices, of the special ones too.
-        copies: the ids whose row is a copy of another one's, and which no output has.
-    """
-
-    tokens: Sequence[str]
-    rows: np.ndarray
-    copies: np.ndarray
-
-    @classmethod
-    def create(
-        cls,
-        tokens: Mapping[int, str],
-        special: Mapping[int, int],
-        start: int,
-        extra: Sequence[tuple[str, int]] = (),
-    ) -> TokenTable:
-        """Return the table of a vocabulary.
-
-        Args:
-            tokens: the text of each foreign id.
-            special: the foreign ids of PAD, UNK and EOS.
-            start: the foreign id of the decoder's first input.
-            extra: further tokens, and the foreign id whose row they have.
-        """
-        order = [foreign for foreign in sorted(tokens) if foreign not in special.values()]
-        rows = [special[PAD], special[UNK], start, special[EOS], *order]
-        copies = [BOS, *range(len(rows), len(rows) + len(extra))]
-        rows += [foreign for _, foreign in extra]
-        # Regard's own special tokens have some of the texts that others have there.
-        texts = [
-            f"<unused {foreign}>" if tokens[foreign] in SPECIAL_TOKENS else tokens[foreign]
-            for foreign in order
-        ]
-        texts += [text for text, _ in extra]
-        return cls(texts, np.array(rows), np.array(copies))
 
 
 class HuggingFaceWeights:
@@ -91,7 +53,7 @@ class HuggingFaceWeights:
         sides: Mapping[str, TokenTable],
         never: Sequence[int] = (),
     ):
-        self._tensors, self._path, self._sides = tensors, path, sides
+        self._tensors, self._path, self.sides = tensors, path, sides
         self._never = np.array([*sides["decoder"].copies, *never])
         self._used: set[str] = set()
 
@@ -104,7 +66,7 @@ class HuggingFaceWeights:
         side, _, rest = name.partition("/")
         part, _, kind = rest.rpartition("/")
         if rest == "embedding/table":
-            return self._table(side)[self._sides[side].rows]
+            return self._table(side)[self.sides[side].rows]
         if rest == "logits_bias" or part == "logits":
             return self._output(kind)
         if rest.startswith("norm/"):
@@ -123,7 +85,7 @@ class HuggingFaceWeights:
         return self._read(own if own in self._tensors else shared)
 
     def _output(self, kind: str) -> np.ndarray:
-        rows = self._sides["decoder"].rows
+        rows = self.sides["decoder"].rows
         if kind == "kernel":
             return self._read("lm_head.weight")[rows].T
         bias = np.zeros(len(rows), np.float32)
@@ -169,24 +131,8 @@ class HuggingFaceWeights:
             raise UserError(message, str(self._path), remedy)
 
     def _is_copy(self, name: str) -> bool:
-        """Return whether a tensor is an embedding or output matrix that was read by another name."""
-        tied = [*_tied_names()]
-        if name == "final_logits_bias":
+        """Return whether a tensor is a matrix of tokens, equal to one that was read."""
+        if name not in _TOKEN_MATRICES:
             return False
-        if name not in tied:
-            return False
-        value = self._tensors[name]
-        return any(
-            other in self._used
-            and self._tensors[other].shape == value.shape
-            and np.array_equal(self._tensors[other], value)
-            for other in tied
-            if other != name
-        )
-
-
-def _tied_names() -> Iterator[str]:
-    yield "model.shared.weight"
-    yield "lm_head.weight"
-    for side in ("encoder", "decoder"):
-        yield f"model.{side}.embed_tokens.weight"
+        others = (self._tensors[other] for other in self._used.intersection(_TOKEN_MATRICES))
+        return any(np.array_equal(self._tensors[name], other) for other in others)

@@ -4,6 +4,7 @@ Fan et al. 2021, "Beyond English-Centric Multilingual Machine Translation"; NLLB
 Language Left Behind: Scaling Human-Centered Machine Translation".
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from regard.components.importing.foreign_model import ForeignModel
 from regard.components.importing.huggingface_folder import (
     HuggingFaceConfig,
     read_json,
-    read_token_ids,
     texts_by_id,
 )
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
@@ -22,11 +22,18 @@ from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
 from regard.core.suggestions import suggest
 from regard.models.tags import user_symbols
-from regard.models.vocabulary import EOS, PAD, SPACE, UNK
+from regard.models.vocabulary import EOS, PAD, UNK
 
 _MODEL, _VOCABULARY, _FAST = "sentencepiece.bpe.model", "vocab.json", "tokenizer.json"
 # fairseq, where the models come from, numbers positions from the id of the padding plus 1.
 _PADDING = 1
+_LAYERS = {
+    "norm": "pre",
+    "positions": "sinusoidal_tensor2tensor",
+    "first_position": _PADDING + 1,
+}
+_LISTS = ("tokenizer_config.json", "special_tokens_map.json")
+_LANGUAGE = re.compile(r"__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}")
 _EXPECTED: dict[str, tuple[Any, ...]] = {
     "pad_token_id": (_PADDING,),
     "is_encoder_decoder": (True,),
@@ -51,27 +58,26 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
     config = HuggingFaceConfig(folder, "m2m_100")
     for name, values in _EXPECTED.items():
         config.expect(name, *values)
-    vocabulary, vocabulary_file = _read_vocabulary(config)
-    by_text = {text: number for number, text in vocabulary.items()}
-    special = {PAD: _PADDING, UNK: by_text.get("<unk>", 3), EOS: config.token("eos_token_id", 2)}
+    vocabulary, vocabulary_files = _read_vocabulary(config)
+    ids = {text: number for number, text in vocabulary.items()}
+    special = {PAD: _PADDING, UNK: ids.get("<unk>", 3), EOS: config.token("eos_token_id", 2)}
     start = config.token("decoder_start_token_id", special[EOS])
-    languages = _find_languages(config, by_text, pairs)
-
-    tags = ["-".join(pair) for pair in pairs]
-    symbols = user_symbols(tags, "bpe")
-    rows = {tag: languages[source] for tag, (source, _) in zip(tags, pairs, strict=True)}
-    copies = [(f"{space}<{tag}>", rows[tag]) for tag in tags for space in (SPACE, "")]
+    languages = {
+        language: _find_language(config, ids, language) for pair in pairs for language in pair
+    }
+    names = [f"{source}-{target}" for source, target in pairs]
+    symbols = {text: name for name in names for text in user_symbols([name], "bpe")}
     model = read_tokenizer(folder / _MODEL)
-    missing = [text for text in ordinary_tokens(model) if text not in by_text]
-    unknown = [(text, special[UNK]) for text in missing]
-    table = TokenTable.create(vocabulary, special, start, [*copies, *unknown])
-    tokenizer = renumber(folder / _MODEL, model, table.tokens, symbols)
-
-    ids = {text: number for number, text in table.texts_by_id().items()}
-    targets = {tag: table.id_of(languages[target]) for tag, (_, target) in zip(tags, pairs)}
-    first_tokens = [
-        (ids[f"{space}<{tag}>"], targets[tag]) for tag in tags for space in (SPACE, "")
-    ]
+    missing = [text for text in ordinary_tokens(model) if text not in ids]
+    rows = {name: languages[source] for name, (source, _) in zip(names, pairs, strict=True)}
+    table = TokenTable.create(
+        vocabulary, special, start, missing, {text: rows[name] for text, name in symbols.items()}
+    )
+    tokenizer = renumber(folder / _MODEL, model, table)
+    targets = {
+        name: table.id_of(languages[target]) for name, (_, target) in zip(names, pairs, strict=True)
+    }
+    first_tokens = [(table.id_of_symbol(text), targets[name]) for text, name in symbols.items()]
     settings = {
         "task": "translation",
         "model": {
@@ -86,7 +92,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
         },
         "search": config.search(config.integer("max_position_embeddings", 1024, minimum=2), 1.0),
         "training": {},
-        "tags": {"names": tags},
+        "tags": {"names": names},
     }
     weights = find_weights(folder)
     never = [PAD] if config.renormalizes else []
@@ -98,28 +104,59 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
         read_weight=HuggingFaceWeights(
             read_tensors(weights), weights, {"encoder": table, "decoder": table}, never
         ),
-        files=[*config.files, _MODEL, vocabulary_file, weights.name],
+        files=[*config.files, _MODEL, *vocabulary_files, weights.name],
         licence=config.licence(),
     )
 
 
-_LAYERS = {
-    "norm": "pre",
-    "positions": "sinusoidal_tensor2tensor",
-    "first_position": _PADDING + 1,
-}
+def _read_vocabulary(config: HuggingFaceConfig) -> tuple[dict[int, str], list[str]]:
+    """Return the text of each id, and the names of the files that have them.
 
-
-def _read_vocabulary(config: HuggingFaceConfig) -> tuple[Mapping[int, str], str]:
-    """Return the text of each id, and the name of the file that has it.
-
-    M2M-100 has ``vocab.json`` without the language codes, and the folder says them elsewhere; NLLB
-    has everything in ``tokenizer.json``.
+    ``tokenizer.json`` has all tokens. Otherwise, the languages follow the tokens of ``vocab.json``
+    in the order in which the settings of the tokenizer list them.
     """
     folder, size = config.folder, config.integer("vocab_size", minimum=4)
-    if (folder / _FAST).is_file():
+    if not (folder / _VOCABULARY).is_file():
         content = read_json(folder / _FAST)
-        ids = dict(content.get("model", {}).get("vocab", {}))
-        ids |= {token["content"]: token["id"] for token in content.get("added_tokens", ())}
-        return texts_by_id(ids, size, folder / _FAST), _FAST
-    return read_token_ids(folder / _VOCABULARY, size), _VOCABULARY
+        try:
+            ids = dict(content["model"]["vocab"])
+            ids |= {token["content"]: token["id"] for token in content["added_tokens"]}
+        except (KeyError, TypeError, ValueError):
+            message = "The file has no vocabulary with ids."
+            raise UserError(message, str(folder / _FAST), "Fetch the file again.") from None
+        return texts_by_id(ids, size, folder / _FAST), [_FAST]
+    ids = read_json(folder / _VOCABULARY)
+    languages, file = _language_ids(folder, len(ids))
+    ids |= languages
+    return texts_by_id(ids, size, folder / file), [_VOCABULARY, file]
+
+
+def _language_ids(folder: Path, first: int) -> tuple[dict[str, int], str]:
+    """Return the ids of the tokens of languages, and the name of the file that lists them.
+
+    Args:
+        folder: the folder.
+        first: the id of the first language, if the file has no ids.
+    """
+    for name in _LISTS:
+        content = read_json(folder / name) if (folder / name).is_file() else {}
+        added = content.get("added_tokens_decoder")
+        if isinstance(added, dict):
+            tokens = {entry["content"]: int(number) for number, entry in added.items()}
+            return {text: number for text, number in tokens.items() if number >= first}, name
+        listed = content.get("additional_special_tokens")
+        if isinstance(listed, list):
+            texts = [entry["content"] if isinstance(entry, dict) else entry for entry in listed]
+            return {text: first + i for i, text in enumerate(texts)}, name
+    message = f"Neither {' nor '.join(_LISTS)} lists the tokens of the languages."
+    raise UserError(message, str(folder), "Give the folder with all files of the tokenizer.")
+
+
+def _find_language(config: HuggingFaceConfig, ids: Mapping[str, int], language: str) -> int:
+    """Return the id of the token of a language, for example of ``fr`` or ``fra_Latn``."""
+    for text in (f"__{language}__", language):
+        if text in ids:
+            return ids[text]
+    languages = [text.strip("_") for text in ids if _LANGUAGE.fullmatch(text)]
+    remedy = f"{suggest(language, languages)}."
+    raise UserError(f"The model has no language {language!r}.", str(config.folder), remedy)

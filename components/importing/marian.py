@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.importing.foreign_model import ForeignModel
-from regard.components.importing.huggingface_folder import HuggingFaceConfig, read_token_ids
+from regard.components.importing.huggingface_folder import HuggingFaceConfig, read_json, texts_by_id
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
 from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
 from regard.components.importing.weight_files import find_weights, read_tensors
 from regard.components.settings.trainer import TrainerConfig
+from regard.core.errors import UserError
 from regard.models.tags import user_symbols
-from regard.models.vocabulary import EOS, PAD, SPACE, UNK
+from regard.models.vocabulary import EOS, PAD, UNK
 
 _VOCABULARIES = {"source": "vocab.json", "target": "target_vocab.json"}
 _MODELS = {"source": "source.spm", "target": "target.spm"}
@@ -53,30 +54,35 @@ def read_marian(folder: Path) -> ForeignModel:
         if (match := _LANGUAGE.fullmatch(token))
     }
     pad = config.token("pad_token_id")
-    special = {PAD: pad, UNK: _find(config, vocabularies["source"], "<unk>")}
+    vocabulary_file = folder / _VOCABULARIES["source"]
+    special = {PAD: pad, UNK: _id_of(vocabularies["source"], "<unk>", vocabulary_file)}
     special[EOS] = config.token("eos_token_id")
     config.expect("decoder_start_token_id", pad)
-    # A language code is read as one token, with and without the space before it.
-    symbols = user_symbols(languages.values(), "unigram")
-    codes = {code: row for row, code in vocabularies["source"].items() if code in languages}
-    renamed = {code: f"{SPACE}<{language}>" for code, language in languages.items()}
-    copies = [(f"<{language}>", codes[code]) for code, language in languages.items()]
-
-    models = {side: read_tokenizer(folder / name) for side, name in _MODELS.items()}
-    missing = {
-        side: [text for text in ordinary_tokens(model) if text not in vocabularies[side].values()]
-        for side, model in models.items()
+    symbols = {
+        text: code
+        for code, language in languages.items()
+        for text in user_symbols([language], "unigram")
     }
+    ids = {text: number for number, text in vocabularies["source"].items()}
+    models = {side: read_tokenizer(folder / name) for side, name in _MODELS.items()}
+    missing = {side: _missing(models[side], vocabularies[side]) for side in models}
     if is_shared:  # tied matrices need the same tokens on both sides
         both = list(dict.fromkeys([*missing["source"], *missing["target"]]))
         missing = dict.fromkeys(models, both)
-    tables = {}
-    for side, vocabulary in vocabularies.items():
-        texts = {number: renamed.get(text, text) for number, text in vocabulary.items()}
-        unknown = [(text, special[UNK]) for text in missing[side]]
-        tables[side] = TokenTable.create(texts, special, pad, [*copies, *unknown])
+    tables = {
+        side: TokenTable.create(
+            vocabulary,
+            special,
+            pad,
+            missing[side],
+            {text: ids[code] for text, code in symbols.items()}
+            if side == "source" or is_shared
+            else {},
+        )
+        for side, vocabulary in vocabularies.items()
+    }
     tokenizers = {
-        side: renumber(folder / _MODELS[side], model, tables[side].tokens, symbols)
+        side: renumber(folder / _MODELS[side], model, tables[side])
         for side, model in models.items()
     }
     settings = {
@@ -94,7 +100,7 @@ def read_marian(folder: Path) -> ForeignModel:
         folder=folder,
         config=TrainerConfig.model_validate(settings),
         tokenizers=tokenizers,
-        weights=HuggingFaceWeights(read_tensors(weights), weights, sides, never),
+        read_weight=HuggingFaceWeights(read_tensors(weights), weights, sides, never),
         files=[*config.files, *_MODELS.values(), *_vocabulary_files(is_shared), weights.name],
         licence=config.licence(),
     )
@@ -119,14 +125,29 @@ def _vocabulary_files(is_shared: bool) -> list[str]:
     return [_VOCABULARIES["source"]] if is_shared else [*_VOCABULARIES.values()]
 
 
-def _read_vocabularies(
-    config: HuggingFaceConfig, is_shared: bool
-) -> dict[str, Mapping[int, str]]:
+def _read_vocabularies(config: HuggingFaceConfig, is_shared: bool) -> dict[str, dict[int, str]]:
     """Return the text of each id of both sides."""
+
+    def read(side: str, size: int) -> dict[int, str]:
+        path = config.folder / _VOCABULARIES[side]
+        return texts_by_id(read_json(path), size, path)
+
     size = config.integer("vocab_size", minimum=4)
-    source = read_token_ids(config.folder / _VOCABULARIES["source"], size)
+    source = read("source", size)
     if is_shared:
         return {"source": source, "target": source}
     size = config.integer("decoder_vocab_size", size, minimum=4)
-    target = read_token_ids(config.folder / _VOCABULARIES["target"], size)
-    return {"source": source, "target": target}
+    return {"source": source, "target": read("target", size)}
+
+
+def _missing(model: bytes, vocabulary: Mapping[int, str]) -> list[str]:
+    """Return the tokens of a SentencePiece model that are not in a vocabulary."""
+    known = set(vocabulary.values())
+    return [text for text in ordinary_tokens(model) if text not in known]
+
+
+def _id_of(vocabulary: Mapping[int, str], text: str, path: Path) -> int:
+    for number, other in vocabulary.items():
+        if other == text:
+            return number
+    raise UserError(f"The vocabulary has no {text}.", str(path), "Fetch the file again.")

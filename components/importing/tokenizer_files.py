@@ -1,9 +1,9 @@
 """SentencePiece models in the folder of a model that is imported."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from regard.components.common.sentencepiece_renumbering import SPECIAL_TOKENS, renumber_model
+from regard.components.importing.token_table import TokenTable
 from regard.components.trainer.vocabulary_mapping import read_vocabulary
 from regard.core.errors import NotFoundError, UserError
 from regard.core.regular_files import read_regular
@@ -34,15 +34,12 @@ def ordinary_tokens(serialized: bytes) -> list[str]:
     return read_vocabulary(renumber_model(serialized))[len(SPECIAL_TOKENS) :]
 
 
-def renumber(
-    path: Path,
-    serialized: bytes,
-    tokens: Sequence[str] | None = None,
-    symbols: Sequence[str] = (),
-) -> bytes:
-    """Return ``renumber_model`` of the content of a file; its errors name the file."""
+def renumber(path: Path, serialized: bytes, table: TokenTable | None = None) -> bytes:
+    """Return a model with the ids of a table, or in its own order; errors name the file."""
     try:
-        return renumber_model(serialized, tokens, symbols)
+        if table is None:
+            return renumber_model(serialized)
+        return renumber_model(serialized, table.tokens, table.symbols)
     except ValueError as error:
         message = f"The SentencePiece model cannot be used: {error}."
         raise UserError(message, str(path), _REMEDY) from None

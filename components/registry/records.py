@@ -83,6 +83,22 @@ class WarmStartRecord(_Part):
     training: str = ""
 
 
+class ImportRecord(_Part):
+    """Where an imported model comes from.
+
+    Attributes:
+        format: the format of the folder, for example ``marian``.
+        folder: the name of the folder.
+        files: the SHA-256 of each file that was read.
+        licence: the licence that the folder states; empty without one.
+    """
+
+    format: str = ""
+    folder: str = ""
+    files: dict[str, str] = {}
+    licence: str = ""
+
+
 class VersionRecord(_Part):
     """The content of ``regard.json``.
 
@@ -108,6 +124,7 @@ class VersionRecord(_Part):
         spans: the spans of the data.
         withdrawn: models that must not be pushed again.
         warm_start: the model that the training started from.
+        imported: where the model comes from, if it was imported.
     """
 
     name: str = ""
@@ -131,6 +148,7 @@ class VersionRecord(_Part):
     spans: list[RecordedSpan] = []
     withdrawn: list[WithdrawnModel] = []
     warm_start: WarmStartRecord = WarmStartRecord()
+    imported: ImportRecord = ImportRecord()
 
     def to_json(self) -> str:
         """Return the text of ``regard.json``."""

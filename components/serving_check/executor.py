@@ -79,7 +79,7 @@ class ServingCheckExecutor(BaseExecutor):
         }
         result = run_check(request)
         write_json(Path(blessing.uri) / RESULT, result)
-        _raise_failures(result)
+        raise_failures(result)
         for tie in result["ties"]:
             events.emit("warning", node=NODE, text=f"Rounding decided a near tie: {tie}")
         check_rows = [parse_row(row, contract) for row in rows]
@@ -159,7 +159,13 @@ def _tolerances(predictor_device: str, trainer_rows: Sequence[RequestRow]) -> To
     return TOLERANCES if devices == {"CPU"} else TOLERANCES_ACCELERATOR
 
 
-def _raise_failures(result: CheckResult) -> None:
+def raise_failures(result: CheckResult) -> None:
+    """Raise an error for the first kind of failures of a check.
+
+    Raises:
+        UserError: a configured version of TensorFlow Serving cannot run the model.
+        RuntimeError: the export is wrong; the message names the row and the values.
+    """
     if result["failures"]:
         failures = "\n  ".join(result["failures"])
         raise RuntimeError(f"the exported model failed the serving check:\n  {failures}")

@@ -76,7 +76,20 @@ def export(
         others = [RebuiltModel(Path(member.path), member.model) for member in ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
-    module = _create_served_module(network, float_model, config, tokenizers)
+    export_float32(float_model, network, config, tokenizers, folder, rows, calibration_rows)
+
+
+def export_float32(
+    model: TrainableModel,
+    network: Network,
+    config: TrainerConfig,
+    tokenizers: Mapping[str, Any],
+    folder: str | Path,
+    rows: Iterable[Row] = (),
+    calibration_rows: Iterable[Row] = (),
+) -> None:
+    """Write a model that computes in float32; see ``export``."""
+    module = _create_served_module(network, model, config, tokenizers)
     if config.serving.confidence:
         module.calibration = calibrate(module, calibration_rows, config.serving.confidence)
     served = module.served_model()

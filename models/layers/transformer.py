@@ -356,9 +356,10 @@ ACTIVATIONS = ("relu", "gelu", "silu", "swiglu")
 class FeedForward(ConfiguredLayer):
     """W2 · activation(W1 x).
 
-    Vaswani et al. 2017, §3.3 (relu); Hendrycks and Gimpel 2016 (gelu, the exact form; silu,
-    x · sigmoid(x), which Ramachandran et al. 2017 call swish); Shazeer 2020, "GLU Variants Improve Transformer", eq. 6 (swiglu: W2 (silu(W x) · V x), without
-    biases; the third matrix increases the number of weights by half).
+    Vaswani et al. 2017, §3.3 (relu); Hendrycks and Gimpel 2016 (gelu, the exact form, and silu,
+    x · sigmoid(x), which Ramachandran et al. 2017 call swish); Shazeer 2020, "GLU Variants
+    Improve Transformer", eq. 6 (swiglu: W2 (silu(W x) · V x), without biases; the third matrix
+    increases the number of weights by half).
 
     Args:
         inner: the depth between the two products.

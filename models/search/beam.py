@@ -28,22 +28,26 @@ from regard.models.vocabulary import EOS
 
 # Minimum attention of a source position, so that the coverage penalty stays finite.
 MIN_COVERAGE = 1e-4
+# The patience that compares prefixes as if they ended now.
+PRESENT_LENGTH = "present_length"
 
 
 class BeamSearch(Search):
     """Find the best hypotheses among the continuations of a beam of prefixes.
 
     Wu et al. 2016, "Google's Neural Machine Translation System", §7 (eq. 14): hypotheses are
-    sorted by log P(y|x) / ((5 + |y|) / 6)^α + β Σ_i log(min(Σ_j p_ij, 1)), where |y| includes EOS,
-    5 is the ``length_offset`` n (and 6 is n + 1), and p_ij is the attention of the j-th token to the i-th source position. Prefixes of the same
-    length are sorted by log P only.
+    sorted by log P(y|x) / ((5 + |y|) / 6)^α + β Σ_i log(min(Σ_j p_ij, 1)), where |y| includes EOS
+    and p_ij is the attention of the j-th token to the i-th source position. 5 is
+    ``length_offset``, and 6 is one more. Prefixes of the same length are sorted by log P only.
 
     A row is finished when no prefix of its beam can beat the worst returned hypothesis:
     log-probabilities only fall, so the score of a prefix is at most its log-probability over the
     largest length penalty, and the coverage term is at most 0. With ``patience`` a row is also
     finished after ``patience * beam_size`` hypotheses have ended (Kasai et al. 2024, "A Call for
     Clarity in Beam Search: How It Works and When It Stops", §2). A patience of 1 stops when the
-    beam is full, as most systems do, although a better hypothesis may follow.
+    beam is full, as most systems do, although a better hypothesis may follow. The patience
+    ``PRESENT_LENGTH`` finishes a row when ``beam_size`` hypotheses are better than any prefix would
+    be if it ended at its present length, as Hugging Face's Transformers do.
 
     A beam size of 1 without length penalty is greedy search.
 
@@ -54,7 +58,8 @@ class BeamSearch(Search):
         n_best: the number of hypotheses to return, at most ``beam_size``, which is the default.
         no_repeat_ngram_size: the length of n-grams that must not repeat; 0 disables it.
         patience: finish a row after ``patience * beam_size`` ended hypotheses, at least ``n_best``;
-            by default it is finished when no better hypothesis is possible.
+            by default it is finished when no better hypothesis is possible. Or
+            ``PRESENT_LENGTH``.
         length_offset: n; 0 gives |y|^α.
     """
 
@@ -65,13 +70,14 @@ class BeamSearch(Search):
         coverage_penalty: float = 0.0,
         n_best: int | None = None,
         no_repeat_ngram_size: int = 0,
-        patience: float | None = None,
+        patience: float | str | None = None,
         length_offset: float = 5.0,
     ):
         self.beam_size, self.beam_width, self.patience = beam_size, beam_size, patience
         self.length_penalty, self.length_offset = length_penalty, length_offset
         self.coverage_penalty = coverage_penalty
         self.hypotheses = beam_size if n_best is None else n_best
+        self.max_finished = None if isinstance(patience, str) else patience
         self.no_repeat_ngram_size = no_repeat_ngram_size
 
     def best(self) -> Search:
@@ -81,6 +87,11 @@ class BeamSearch(Search):
         search = copy.copy(self)
         search.hypotheses = 1
         return search
+
+    @property
+    def compared(self) -> int:
+        """The number of finished hypotheses with which a prefix is compared."""
+        return self.beam_size if self.patience == PRESENT_LENGTH else self.hypotheses
 
     def penalty(self, length: Tensor) -> Tensor:
         """Return the divisor of the log-probability of a hypothesis of this length."""
@@ -96,15 +107,15 @@ class BeamSearch(Search):
         # have scores too. At first a row has one prefix and no hypothesis.
         zeros = ops.tile(ops.zeros_like(limits)[:, None], (1, size))
         scores = ops.where(ops.arange(size) == 0, 0.0, MIN_SCORE) + ops.cast(zeros, "float32")
-        empty = ops.full_like(scores[:, : self.hypotheses], MIN_SCORE)
+        empty = ops.full_like(scores[:, : self.compared], MIN_SCORE)
         ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
         rows = {
             "tokens": zeros + inputs["first"][:, None],
             "active": scores,
-            "finished": (ids[:, : self.hypotheses], empty, empty),
+            "finished": (ids[:, : self.compared], empty, empty),
             "shared_cache": shared_cache(state),
         }
-        if self.patience is not None:
+        if self.max_finished is not None:
             rows["finished_count"] = zeros[:, 0]
         beams = {
             "state": tile_beams(beam_state(state), batch, size),
@@ -123,7 +134,7 @@ class BeamSearch(Search):
             rows,
             beams,
             size,
-            lambda rows, beams: rows["finished"],
+            lambda rows, beams: tuple(x[:, : self.hypotheses] for x in rows["finished"]),
         )
         lengths = ops.where(scores > MIN_SCORE / 2, count_tokens(ids), 0)
         return Hypotheses(ids, lengths, log_probs, scores)
@@ -147,11 +158,13 @@ class _BeamSteps:
     def unfinished(self, position: Tensor, rows: State, beams: Any) -> Tensor:
         best = ops.max(rows["active"], axis=1)
         finished = ops.logical_or(best <= MIN_SCORE / 2, position >= self.limits)
-        bound = best / self.max_penalty
-        finished = ops.logical_or(finished, rows["finished"][2][:, -1] >= bound)
-        if self.search.patience is not None:
+        penalty = self.max_penalty
+        if self.search.patience == PRESENT_LENGTH:
+            penalty = self.search.penalty(ops.maximum(position, 1))
+        finished = ops.logical_or(finished, rows["finished"][2][:, -1] >= best / penalty)
+        if self.search.max_finished is not None:
             count = ops.cast(rows["finished_count"], "float32")
-            finished = ops.logical_or(finished, count >= self.search.patience * self.size)
+            finished = ops.logical_or(finished, count >= self.search.max_finished * self.size)
         return ops.logical_not(finished)
 
     def advance(self, position: Tensor, rows: State, beams: State) -> tuple[State, State]:
@@ -168,6 +181,10 @@ class _BeamSteps:
         scores, chosen = candidates.best(with_eos=False)
         # Bounded, so that impossible scores do not fall further with every step.
         scores = ops.maximum(scores, MIN_SCORE)
+        if self.search.patience == PRESENT_LENGTH:
+            # Otherwise the prefixes of a finished row could seem better again when they are longer.
+            active = self.unfinished(position, rows, beams)[:, None]
+            scores = ops.where(active, scores, MIN_SCORE)
         parents, tokens = candidates.prefixes(chosen), candidates.tokens(chosen)
         beams = take_rows(beams, ops.reshape(self.first_beams + parents, (-1,)))
         beams["ids"] = set_tokens(beams["ids"], ops.reshape(tokens, (-1, 1)), position)
@@ -201,7 +218,7 @@ class _BeamSteps:
         # An end counts if it is among the best of the beam, so that a beam of 1 is greedy.
         log_probs, chosen = candidates.best(with_eos=True)
         ends = ops.logical_and(candidates.are_eos(chosen), log_probs > MIN_SCORE / 2)
-        if self.search.patience is not None:
+        if self.search.patience is not None:  # a finished row stays as it is
             ends = ops.logical_and(ends, self.unfinished(position, rows, beams)[:, None])
         parents = candidates.prefixes(chosen)
         scores = log_probs / self.search.penalty(position + 1)
@@ -215,9 +232,9 @@ class _BeamSteps:
             ops.concatenate(both, axis=1)
             for both in zip(rows["finished"], (ids, log_probs, scores), strict=True)
         )
-        scores, order = ops.top_k(scores, self.search.hypotheses)
+        scores, order = ops.top_k(scores, self.search.compared)
         result = {"finished": (gather(ids, order), gather(log_probs, order), scores)}
-        if self.search.patience is not None:
+        if self.search.max_finished is not None:
             count = ops.sum(ops.cast(ends, "int32"), axis=1)
             result["finished_count"] = rows["finished_count"] + count
         return result

@@ -9,7 +9,7 @@ from regard.models.search.decode_loop import decode_loop
 from regard.models.search.logits_processor import LogitsProcessor
 from regard.models.search.required_tokens import required_tokens
 from regard.models.tensors import State, Tensor
-from regard.models.vocabulary import BOS, EOS, PAD
+from regard.models.vocabulary import EOS, PAD
 
 
 class RollOutSearch(base.Search):

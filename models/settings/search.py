@@ -76,7 +76,8 @@ class BeamSearchConfig(_DeterministicSearchConfig):
         n_best: Number of hypotheses to return.
         patience: Stop after patience x beam_size finished hypotheses; most systems use 1. null:
             stop when no better hypothesis is possible. auto: 1 with a length penalty, otherwise
-            null.
+            null. present_length: stop when beam_size have finished and no partial hypothesis would
+            be better if it ended now, as Hugging Face's Transformers by default.
     """
 
     type: Literal["beam"] = "beam"
@@ -85,10 +86,10 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     length_offset: NonNegative = 5.0
     coverage_penalty: NonNegative = 0.0
     n_best: Positive = 1
-    patience: PositiveFloat | Literal["auto"] | None = "auto"
+    patience: PositiveFloat | Literal["auto", "present_length"] | None = "auto"
 
     @property
-    def effective_patience(self) -> float | None:
+    def effective_patience(self) -> float | Literal["present_length"] | None:
         """The patience without ``auto``.
 
         Without a length penalty the exact rule stops as soon as the best hypothesis has ended, so
@@ -104,7 +105,7 @@ class BeamSearchConfig(_DeterministicSearchConfig):
         patience = self.effective_patience
         if self.n_best > self.beam_size:
             yield Problem(("n_best",), f"{self.n_best} is more than beam_size: {self.beam_size}")
-        elif patience is not None and patience * self.beam_size < self.n_best:
+        elif isinstance(patience, float) and patience * self.beam_size < self.n_best:
             message = f"too low for n_best: {self.n_best} with beam_size: {self.beam_size}; use at "
             yield Problem(("patience",), f"{message}least {self.n_best / self.beam_size:.3g}")
 

@@ -48,6 +48,7 @@ COMMANDS = {
     "serve": Entry(_MODELS, "serve"),
     "drift": Entry(_MODELS, "drift"),
     "lineage": Entry(_MODELS, "lineage"),
+    "import": Entry(_MODELS, "import_model"),
     "export": Entry(_MODELS, "export"),
     "deploy": Entry(_MODELS, "deploy"),
     "registry": Entry(_MODELS, "registry"),

@@ -257,5 +257,5 @@ def _search_arguments(
     arguments["length_penalty"] = round(search.get("length_penalty", 0.0) * slope, 2)
     keys = ("coverage_penalty", "no_repeat_ngram_size", "patience")
     # CTranslate2's default patience is 1.
-    values = {key: search[key] for key in keys if search.get(key) not in (None, "auto")}
-    return {**arguments, **{key: value for key, value in values.items() if value}}
+    values = {key: search.get(key) for key in keys}
+    return {**arguments, **{k: x for k, x in values.items() if x and not isinstance(x, str)}}

@@ -1,0 +1,93 @@
+"""Configurations that fine-tune a published model."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from regard.components.importing.foreign_model import ForeignModel
+from regard.components.common.sentencepiece_models import model_type
+from regard.core.errors import UserError
+from regard.core.files import atomic_write
+from regard.pipeline.config.config import NAME_PATTERN
+
+_HEADER = """\
+# Fine-tunes {version} by low-rank changes of its weights. Name your data, then:
+#
+#   regard validate {file}
+#   regard run {file}
+
+name: {name}
+task: {task}
+
+data:
+  root: data                  # relative to this file
+  train: {{source: train.src, target: train.trg}}
+  # Default: 5 % of train for each.
+  # eval: {{source: dev.src, target: dev.trg}}
+  # test: {{source: test.src, target: test.trg}}
+
+"""
+_TAGS = """\
+  # Each pair of files has a tag, or a column has it: regard config reference
+"""
+
+
+def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
+    """Write a configuration that starts from an imported model, without the names of the data.
+
+    Args:
+        path: the file; its name is that of the pipeline.
+        model: the model.
+        version: ``NAME@VERSION`` of the model in the registry.
+
+    Raises:
+        UserError: the file exists, or its name cannot be that of a pipeline.
+    """
+    check_path(path)
+    config = model.config
+    header = _HEADER.format(version=version, file=path.name, name=path.stem, task=config.task)
+    data = {"tags": {"names": list(config.tags.known), "column": "tag"}} if config.tags else {}
+    if data:
+        header = header.rstrip("\n") + "\n" + _TAGS + _indented(data) + "\n"
+    sections: dict[str, Any] = {
+        "tokenizer": {
+            "type": model_type(model.tokenizers["source"]),
+            "shared": len(set(model.tokenizers.values())) == 1,
+        },
+        "model": config.model.model_dump(mode="json", exclude_defaults=True),
+        "search": config.search.model_dump(mode="json", exclude_defaults=True),
+        "training": {
+            "warm_start": {"model": version, "keep_tokenizer": True},
+            "lora": {"rank": 8},
+            "batch_tokens": 4096,
+            "max_epochs": 5,
+            "learning_rate": 0.0005,
+        },
+        "evaluation": {"metrics": ["bleu", "chrf"]},
+    }
+    body = "\n".join(_dump({name: section}) for name, section in sections.items())
+    atomic_write(path, header + body)
+
+
+def check_path(path: Path) -> None:
+    """Check that a configuration can be written to a file.
+
+    Raises:
+        UserError: the file exists, or its name cannot be that of a pipeline.
+    """
+    if not re.fullmatch(NAME_PATTERN, path.stem):
+        message = f"The file name sets the name of the pipeline, but {path.stem!r} is not valid."
+        remedy = "Use small letters, digits and hyphens, for example --config my-model.yaml."
+        raise UserError(message, "--config", remedy)
+    if path.exists():
+        raise UserError("The file already exists.", str(path), "Give another name.")
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, default_flow_style=None, allow_unicode=True)
+
+
+def _indented(value: dict[str, Any]) -> str:
+    return "".join(f"  {line}\n" for line in _dump(value).splitlines())

@@ -37,13 +37,12 @@ from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.components.settings.data_section import checks_class, data_class
 from regard.components.settings.tags import TagsConfig
+from regard.components.settings.tokenizer import feature_symbols
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.core.features import Feature
 from regard.core.text_noise import noisy_features
-from regard.models.protected_spans import protection_symbols
 from regard.models.settings.protect import ProtectConfig
 from regard.models.settings.text_noise import TextNoiseConfig
-from regard.models.tags import user_symbols
 
 
 class CorpusGen(Component):
@@ -190,6 +189,8 @@ class Augmenter(Component):
 class TokenizerTrainer(Component):
     """Train one SentencePiece model for each text feature, or one for all, on the train split.
 
+    With ``tokenizer.model``, the node reads models instead, and measures their coverage.
+
     Args:
         examples: standard Examples.
         task: the name of the task.
@@ -197,6 +198,8 @@ class TokenizerTrainer(Component):
         tags: the section ``data.tags``, whose tags are tokens; None: no tags.
         protect: the section ``data.protect``, whose symbols are tokens; None: no protected spans.
         word_list_digest: the digest of ``tokenizer.word_list``; None: it is computed.
+        model_digests: the digest of the file of ``tokenizer.model`` of each text feature, which
+            the node compares; empty: it does not. None: they are computed.
         start: the result of ``find_warm_start`` whose tokenizers are kept; on a cluster only the
             ``model`` to find. None: new ones are trained.
         published: the registry's folder of the pipeline's model, for ``start``.
@@ -208,8 +211,9 @@ class TokenizerTrainer(Component):
     """
 
     EXECUTOR = TokenizerTrainerExecutor
-    _TEXTS = ("config", "features", "word_list_digest", "start", "published", "noise", "splits")
-    PARAMETERS = {**dict.fromkeys(_TEXTS, str), "seed": int}
+    _FILES = ("word_list_digest", "model_digests")
+    _TEXTS = ("config", "features", "start", "published", "noise", "splits")
+    PARAMETERS = {**dict.fromkeys((*_TEXTS, *_FILES), str), "seed": int}
     INPUTS = {"examples": Examples}
     OUTPUTS = {"tokenizer": Tokenizer}
 
@@ -221,6 +225,7 @@ class TokenizerTrainer(Component):
         tags: Settings | None = None,
         protect: Settings | None = None,
         word_list_digest: str | None = None,
+        model_digests: Mapping[str, str] | None = None,
         start: Mapping[str, str] | None = None,
         published: str = "",
         noise: Settings | None = None,
@@ -238,11 +243,13 @@ class TokenizerTrainer(Component):
         if word_list_digest is None and config is not None and config.word_list:
             files = {"word_list": config.word_list}
             word_list_digest = arguments.digests(("tokenizer",), files).get("word_list")
+        if model_digests is None and config is not None:
+            files = config.model_paths(description.text_features)
+            model_digests = arguments.digests(("tokenizer", "model"), files)
         arguments.check()
-        own = protection_symbols() if protect is not None else []
-        symbols: dict[str, list[str]] = {name: list(own) for name in description.text_features}
-        if tag_config is not None:
-            symbols[description.text_features[0]] += user_symbols(tag_config.known, config.type)
+        tag_names = tag_config.known if tag_config is not None else ()
+        texts, is_protected = description.text_features, protect is not None
+        symbols = feature_symbols(texts, tag_names, is_protected, config.type)
         has_noise = changes is not None and changes.tokenizer
         noisy_names = noisy_features(description.features) if has_noise else []
         noise_section = None if changes is None else changes.model_dump(mode="json")
@@ -251,6 +258,7 @@ class TokenizerTrainer(Component):
             config=config.to_json(),
             features=json.dumps(symbols),
             word_list_digest=word_list_digest or "",
+            model_digests=json.dumps(dict(model_digests or {}), sort_keys=True),
             start=json.dumps(dict(start or {}), sort_keys=True),
             published=published,
             noise=json.dumps(dict.fromkeys(noisy_names, noise_section)),

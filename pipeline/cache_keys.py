@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The key of ``tokenizer.word_list`` among the digests of ``vector_digests``.
 WORD_LIST = "words"
+# The key of a file of ``tokenizer.model``, or the beginning of the keys of several.
+TOKENIZER_MODEL = "tokenizer.model"
 # The beginning of the keys of monolingual texts.
 MONOLINGUAL = "data.monolingual"
 
@@ -56,7 +58,7 @@ def training_key(
         data_digest,
         config.task,
         config.data.key_json(),
-        config.tokenizer_json,
+        _tokenizer_settings(config),
         config.section_json("model"),
         json.dumps(dict(word_vectors), sort_keys=True),
         config.training.key_json(),
@@ -71,6 +73,14 @@ def training_key(
     )
 
 
+def _tokenizer_settings(config: Config) -> str:
+    """Return the section ``tokenizer`` as JSON; models that are given count by their content."""
+    tokenizer = config.trained_tokenizer
+    if tokenizer is None or tokenizer.model is None:
+        return config.tokenizer_json
+    return tokenizer.to_json(exclude={"model"})
+
+
 def rewiring_key(config: Config) -> str:
     """Return a digest of what may connect Regard's nodes otherwise; empty without it.
 
@@ -83,17 +93,26 @@ def rewiring_key(config: Config) -> str:
 
 
 def word_files(config: Config) -> dict[str, str]:
-    """Return the word list, and the files of word vectors and monolingual texts, by their keys."""
+    """Return the files of words, word vectors, monolingual texts and tokenizers, by their keys."""
     word_list = config.tokenizer.word_list if config.tokenizer is not None else None
     pretrained = getattr(config.model, "pretrained", None)
     files = {WORD_LIST: word_list} if word_list else {}
+    files |= tokenizer_files(config)
     texts = expand_all(config.data.root, config.data.monolingual, MONOLINGUAL)
     files |= {f"{MONOLINGUAL}.{number}": path for number, path in enumerate(texts)}
     return {**files, **(pretrained.files() if pretrained else {})}
 
 
+def tokenizer_files(config: Config) -> dict[str, str]:
+    """Return the files of ``tokenizer.model`` by their keys in the configuration."""
+    model = config.tokenizer.model if config.tokenizer is not None else None
+    if isinstance(model, dict):
+        return {f"{TOKENIZER_MODEL}.{feature}": path for feature, path in model.items()}
+    return {TOKENIZER_MODEL: model} if model else {}
+
+
 def vector_digests(config: Config) -> dict[str, str]:
-    """Return the digest of each file of words, word vectors or monolingual texts, by its key.
+    """Return the digest of each file of ``word_files``, by its key.
 
     Raises:
         UserError: A file cannot be read, or begins with a vector of another width.
@@ -105,14 +124,15 @@ def vector_digests(config: Config) -> dict[str, str]:
 
         try:
             digests[key] = sha256_file(path)
-            is_text = key == WORD_LIST or key.startswith(MONOLINGUAL)
-            has_content = is_text or any(read_vectors(path, config.model.embedding))
+            has_vectors = not key.startswith((WORD_LIST, MONOLINGUAL, TOKENIZER_MODEL))
+            has_content = not has_vectors or any(read_vectors(path, config.model.embedding))
             reason = None if has_content else "the file is empty"
         except OSError as error:
             reason = error.strerror
         if reason:
             option = "tokenizer.word_list" if key == WORD_LIST else f"model.pretrained.{key}"
             option = MONOLINGUAL if key.startswith(MONOLINGUAL) else option
+            option = key if key.startswith(TOKENIZER_MODEL) else option
             message = f"The file {path} cannot be read: {reason}."
             raise UserError(message, config.locate(option), "Use another file, or null.")
     return digests

@@ -28,6 +28,7 @@ from regard.core.storage import refuse_pattern
 from regard.pipeline import cache_keys, datasets
 from regard.pipeline.config import Config
 from regard.pipeline.metadata_store import metadata_store
+from regard.pipeline.tokenizer_models import check_tokenizer_models, store_tokenizer_models
 from regard.pipeline.workspace import VARIABLE, Workspace
 from regard.serving.contract import PROFILE
 
@@ -59,12 +60,15 @@ class RunData:
     Attributes:
         corpus: The JSON of the corpus, for CorpusGen.
         fingerprint: The digest of the data; empty if only CorpusGen can compute it.
-        word_vectors: The digest of each file of words or word vectors, by its use.
+        word_vectors: The digest of each file of words, word vectors or tokenizers, by its use.
+        tokenizer_model: Where copies of the files of ``tokenizer.model`` are, as in this key; None
+            if the node reads the files themselves, or trains tokenizers.
     """
 
     corpus: str
     fingerprint: str = ""
     word_vectors: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tokenizer_model: str | dict[str, str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,10 +162,12 @@ def local_context(
     registry = Registry(config.serving.registry or workspace.registry)
     corpus = resolve_spans(config.corpus)
     fingerprints = paths.root / "fingerprints.json"
+    word_vectors = cache_keys.vector_digests(config)
     data = RunData(
         corpus=json.dumps(corpus.to_json(), sort_keys=True),
         fingerprint=fingerprint(corpus, cache=fingerprints),
-        word_vectors=cache_keys.vector_digests(config),
+        word_vectors=word_vectors,
+        tokenizer_model=store_tokenizer_models(config, word_vectors, paths.tokenizers),
     )
     trained = fingerprint(corpus, cache=fingerprints, splits=_trained_splits(config))
     augmentation = find_teachers(config.augmentation, registry, config.task)
@@ -224,8 +230,8 @@ def check_start(config: Config, workspace: Workspace) -> None:
     Raises:
         UserError: A folder is not writable or its path would be read as a pattern, the name
             belongs to a model of another task, a model of a warm start, of an ensemble or of the
-            augmentation does not exist, a file of word vectors or of monolingual texts cannot be
-            read, or the shared database of ML Metadata cannot be used.
+            augmentation does not exist, a file of words, vectors, monolingual texts or a tokenizer
+            cannot be used, or the shared database of ML Metadata cannot be used.
     """
     refuse_pattern(workspace.home, VARIABLE)
     registry = Registry(config.serving.registry or workspace.registry)
@@ -246,6 +252,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
         find_warm_start(config.training, registry, config.name)
         find_ensemble(config.training, registry, config.task)
         find_teachers(config.augmentation, registry, config.task)
+    check_tokenizer_models(config)
     cache_keys.vector_digests(config)
     if config.metadata.address:
         with _located(config):

@@ -21,6 +21,7 @@ from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context
 from regard.pipeline.metadata_store import connection_config
 from regard.pipeline.own_nodes import Extra, connect_own_nodes
+from regard.pipeline.tokenizer_models import feature_digests
 from regard.pipeline.workspace import Workspace
 
 
@@ -173,13 +174,18 @@ def _tokenizer_trainer(
     if warm_start and warm_start.keep_tokenizer:
         # On a cluster, the node finds the model.
         start = dict(context.models.start) if context.is_local else {"model": warm_start.model}
+    tokenizer = config.trained_tokenizer
+    if tokenizer is not None and context.data.tokenizer_model is not None:
+        copies = {"model": context.data.tokenizer_model}
+        tokenizer = tokenizer.model_copy(update=copies)
     return data_nodes.TokenizerTrainer(
         examples=examples,
         task=config.task,
-        tokenizer=config.trained_tokenizer,
+        tokenizer=tokenizer,
         tags=config.data.tags,
         protect=config.data.protect,
         word_list_digest=context.data.word_vectors.get(cache_keys.WORD_LIST, ""),
+        model_digests=feature_digests(config, context.data.word_vectors),
         start=start,
         published=_published_folder(context, config) if start else "",
         noise=noise,

@@ -17,6 +17,7 @@ from regard.pipeline.config import Config, load
 from regard.pipeline.config.load import is_comparison, read_document
 from regard.pipeline.context import check_start, resolve_data
 from regard.pipeline.doctor.machine import query_driver
+from regard.pipeline.tokenizer_models import describe_tokenizer_models
 from regard.pipeline.workspace import Workspace
 
 
@@ -84,6 +85,7 @@ def validate(
 
                 check_own_code(model)
     notes = _precision_notes({model.training.precision for model in configs})
+    notes += describe_tokenizer_models(checked)
     targets = TargetSettings.from_sections(checked.tokenizer, checked.evaluation)
     plan = CorpusPlan(resolve_data(checked, notes))
     on_progress("reading the data …")

@@ -30,6 +30,8 @@ class PipelinePaths:
         # TFX's pipeline root, with <node>/<output>/<execution>/.
         self.artifacts = self.root / "artifacts"
         self.checkpoints = self.root / "checkpoints"  # a folder for each training key
+        # Copies of the files of ``tokenizer.model``, in folders that SHA-256 names.
+        self.tokenizers = self.root / "tokenizers"
         self.tuning = self.root / "tuning"  # a folder for each digest of a search's settings
         self.lock = self.root / "lock"  # held by a running run
         self.schedule = self.root / "schedule"  # state and caches of `regard schedule`

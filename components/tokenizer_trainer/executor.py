@@ -1,5 +1,6 @@
 """TokenizerTrainer's executor: a Beam pipeline samples sentences, SentencePiece trains on them."""
 
+import itertools
 import json
 import os
 import uuid
@@ -20,6 +21,8 @@ from regard.components.registry.starting_models import find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer import sampling
+from regard.components.tokenizer_trainer.coverage import measure_coverage
+from regard.components.tokenizer_trainer.given_models import GivenModel, read_given_model
 from regard.components.tokenizer_trainer.sentencepiece_training import (
     TrainedTokenizer,
     VocabularySizeError,
@@ -39,6 +42,10 @@ from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 NODE = "TokenizerTrainer"
 _READ_ERRORS = (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile)
+# The maximum number of sentences that measure the coverage of a given model.
+_COVERAGE_SENTENCES = 100_000
+# The share of unknown text from which on there is a warning, and an error.
+_MANY_UNKNOWN, _MAX_UNKNOWN = 0.01, 0.5
 # The features of a tokenizer.
 Group = tuple[str, ...]
 
@@ -49,11 +56,13 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Train a model for each feature, or one for all of them; or keep those of a warm start.
+        """Train a model for each feature, or one for all of them; or use models that exist.
+
+        These are the models of ``tokenizer.model``, or those of a warm start.
 
         Raises:
-            UserError: there is no text, the vocabulary size does not suit it, or tokenizers to
-                keep cannot be read or do not suit this pipeline.
+            UserError: there is no text, the vocabulary size does not suit it, or models that
+                exist cannot be read or do not suit this pipeline.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         config = TokenizerConfig.model_validate_json(exec_properties["config"])
@@ -62,18 +71,21 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
         tokenizer = artifact_utils.get_single_instance(output_dict["tokenizer"])
         start = _find_start(exec_properties)
         tokenizers = _read_start_tokenizers(start, config, features) if start else {}
+        given_models = _read_given_models(config, features, exec_properties)
+        tokenizers |= {feature: list_tokens(model.proto) for feature, model in given_models.items()}
         groups = [tuple(features)] if config.shared else [(feature,) for feature in features]
+        limit = config.input_sentence_size
+        if given_models:  # the coverage of each feature is measured
+            groups, limit = [(feature,) for feature in features], min(limit, _COVERAGE_SENTENCES)
         # All workers see the artifact's folder, and a killed run's sample is removed with it.
         folder = os.path.join(tokenizer.uri, f".sample-{uuid.uuid4().hex[:8]}")
         fileio.makedirs(folder)
         try:
             events.emit("progress", node=NODE, text="sampling sentences")
-            sampler = sampling.FileSampler(
-                groups, config.input_sentence_size, exec_properties["seed"], folder
-            )
+            sampler = sampling.FileSampler(groups, limit, exec_properties["seed"], folder)
             self._sample(examples, json.loads(exec_properties["splits"]), sampler)
             samples = {
-                group: sampling.join_samples(folder, number, config.input_sentence_size)
+                group: sampling.join_samples(folder, number, limit)
                 for number, group in enumerate(groups)
             }
             noise = {
@@ -81,15 +93,17 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
                 for feature, section in json.loads(exec_properties.get("noise") or "{}").items()
             }
             trained = _train(samples, config, features, tokenizers, noise)
+            for feature, model in given_models.items():
+                _check_coverage(feature, model, samples[(feature,)])
         finally:
             fileio.rmtree(folder)
-        for group, model in trained.items():
+        for group, result in trained.items():
             for feature in group:
-                _write_model(tokenizer, feature, model)
-        _write_description(tokenizer.uri, config, samples, trained)
-        for group, model in trained.items():
+                _write_model(tokenizer, feature, result)
+        _write_description(tokenizer.uri, config, samples, trained, given_models)
+        for group, result in trained.items():
             if not tokenizers:
-                _report(" and ".join(group), model, samples[group].counts, config)
+                _report(" and ".join(group), result, samples[group].counts, config)
 
     def _sample(
         self, examples: types.Artifact, splits: Sequence[str], sampler: sampling.FileSampler
@@ -145,6 +159,45 @@ def _read_start_tokenizers(
     return tokenizers
 
 
+def _read_given_models(
+    config: TokenizerConfig, symbols: Mapping[str, list[str]], exec_properties: Properties
+) -> dict[str, GivenModel]:
+    """Return the model of ``tokenizer.model`` of each feature; empty without it."""
+    digests = json.loads(exec_properties["model_digests"])
+    paths = config.model_paths(list(symbols))
+    models = {}
+    for feature, path in paths.items():
+        # One file has the symbols of all its features.
+        names = [name for name in paths if paths[name] == path]
+        texts = dict.fromkeys(itertools.chain.from_iterable(symbols[name] for name in names))
+        model = read_given_model(path, config, tuple(texts), "tokenizer.model")
+        if digests.get(feature, model.digest) != model.digest:
+            message = f"The file {path} has changed since this run began."
+            raise DataError(message, "tokenizer.model", "Start the run again.")
+        models[feature] = model
+    return models
+
+
+def _check_coverage(feature: str, model: GivenModel, sample: sampling.CorpusSample) -> None:
+    """Report how much of the train split a model does not know.
+
+    Raises:
+        DataError: more than half of it is unknown.
+    """
+    coverage = measure_coverage(model.proto, sample)
+    text = f"{feature}: {model.describe()}; {coverage.describe()}"
+    if max(coverage.unknown_share, coverage.unknown_character_share) > _MAX_UNKNOWN:
+        message = f"{text}. The model is probably for another language."
+        raise DataError(message, "tokenizer.model", "Use another file, or train a tokenizer.")
+    events.emit("note", node=NODE, text=text)
+    if max(coverage.unknown_share, coverage.byte_share) > _MANY_UNKNOWN:
+        missing = f"{coverage.unknown_share:.1%} of tokens are unknown"
+        if coverage.byte_share > _MANY_UNKNOWN:
+            missing = f"{coverage.byte_share:.1%} of tokens are single bytes"
+        text = f"{feature}: {missing}; {model.name} lacks characters of the train split"
+        events.emit("warning", node=NODE, text=text)
+
+
 def _train(
     samples: Mapping[Group, sampling.CorpusSample],
     config: TokenizerConfig,
@@ -192,6 +245,7 @@ def _write_description(
     config: TokenizerConfig,
     samples: Mapping[Group, sampling.CorpusSample],
     trained: Mapping[Group, TrainedTokenizer],
+    given_models: Mapping[str, GivenModel],
 ) -> None:
     content = {
         "type": config.type,
@@ -204,12 +258,18 @@ def _write_description(
                 "tokens": len(model.tokens),
                 "sentences": samples[group].counts.used,
                 "too_long": samples[group].counts.too_long,
+                **_origin(given_models.get(feature)),
             }
             for group, model in trained.items()
             for feature in group
         },
     }
     write_uri(os.path.join(uri, "tokenizer.json"), json.dumps(content, indent=2))
+
+
+def _origin(model: GivenModel | None) -> dict[str, dict[str, str]]:
+    """Return where a model comes from that was not trained."""
+    return {"origin": {"file": model.name, "sha256": model.digest}} if model else {}
 
 
 def _no_text(name: str, counts: sampling.SentenceCounts) -> DataError:

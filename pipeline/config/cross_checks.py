@@ -66,6 +66,7 @@ def _validate(config: Config) -> Iterator[Problem]:
     yield from validate_data(config.data, config.features)
     if config.tokenizer is not None:
         yield from _tokenizer(config)
+        yield from _given_tokenizers(config)
     if config.data.tags is not None:
         yield from _tags(config)
     if config.data.protect is not None:
@@ -146,9 +147,27 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
         where: KeyPath = ("augmentation", "back_translation", "tag")
         yield Problem(where, f"{tag} is a built-in symbol; use another tag")
     fixed = len(_SPECIAL) + len({*symbols, *tags, *spans}) + len(_BYTES) * tokenizer.byte_fallback
-    if tokenizer.vocab_size <= fixed:
+    if tokenizer.vocab_size <= fixed and tokenizer.model is None:
         message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"
         yield Problem(("tokenizer", "vocab_size"), message)
+
+
+def _given_tokenizers(config: Config) -> Iterator[Problem]:
+    """Check that ``tokenizer.model`` names the texts of the task, and nothing else replaces it."""
+    path, model = ("tokenizer", "model"), config.tokenizer.model
+    features = config.description.text_features
+    if isinstance(model, dict):
+        for name in model:
+            if name not in features:
+                yield Problem((*path, name), unknown(name, features, "a text of this task"))
+        for name in features:
+            if name not in model:
+                yield Problem(path, f"has no file for {name}; add it, or use one path for all")
+    warm_start = config.training.warm_start
+    if model is not None and warm_start and warm_start.keep_tokenizer:
+        message = "keeps the tokenizer of the model to start from; use false, or remove "
+        key = ("training", "warm_start", "keep_tokenizer")
+        yield Problem(key, f"{message}tokenizer.model")
 
 
 def _evaluation(config: Config) -> Iterator[Problem]:

@@ -40,6 +40,11 @@ def input_paths(config: Config) -> Iterator[tuple[KeyPath, str]]:
     }
     if config.tokenizer is not None:
         paths["tokenizer", "word_list"] = config.tokenizer.word_list
+        model = config.tokenizer.model
+        if isinstance(model, dict):
+            paths |= {("tokenizer", "model", name): path for name, path in model.items()}
+        else:
+            paths["tokenizer", "model"] = model
     if pretrained := getattr(config.model, "pretrained", None):
         paths |= {("model", "pretrained", name): path for name, path in pretrained.files().items()}
     if config.training.warm_start is not None:  # or a name

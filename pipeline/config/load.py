@@ -256,7 +256,8 @@ def absolute_paths(config: Config, folder: Callable[..., Path]) -> Config:
         pretrained = model.pretrained.resolved(folder("model", "pretrained", "source"))
         model = model.model_copy(update={"pretrained": pretrained})
     if tokenizer is not None:
-        tokenizer = tokenizer.resolved(folder("tokenizer", "word_list"))
+        model_folder = folder("tokenizer", "model")
+        tokenizer = tokenizer.resolved(folder("tokenizer", "word_list"), model_folder)
     if serving.registry is not None:
         registry = absolute(folder("serving", "registry"), serving.registry)
         serving = serving.model_copy(update={"registry": registry})

@@ -1,5 +1,6 @@
 """TokenizerTrainer from examples on disk to an artifact."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from regard.components.common.artifact_types import Tokenizer
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
 from regard.core import events
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.models.tags import user_symbols
 from regard.serving.contract import MODEL_FILE, TRAINING
+from tests.components.common.sentencepiece_corpora import train_foreign_model
 from tests.components.corpora import BEAM, write_records
 
 SETTINGS: dict[str, Any] = {"vocab_size": 60, "vocab_limit": "soft", "input_sentence_size": 1000}
@@ -30,6 +32,7 @@ def run(
     splits: tuple[str, ...] = ("train",),
     names: tuple[str, str] = ("train", "test"),
     noise: dict[str, Any] | None = None,
+    digests: dict[str, str] | None = None,
     **settings: Any,
 ) -> tuple[Path, Tokenizer]:
     for split, pairs in zip(names, (rows, [("ÖÖÖ", "ÜÜÜ")]), strict=True):
@@ -39,10 +42,11 @@ def run(
     examples.uri, tokenizer.uri = str(folder / "examples"), str(folder / "tokenizer")
     examples.split_names = json.dumps(names)
     context = TokenizerTrainerExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(folder / "tmp"))
-    config = json.dumps({**SETTINGS, **settings})
+    config = json.dumps(settings if "model" in settings else {**SETTINGS, **settings})
     features = json.dumps({"source": symbols or [], "target": []})
     properties = {"config": config, "features": features, "seed": 0, "code": "x"}
     properties |= {"word_list_digest": "", "start": json.dumps(start or {})}
+    properties["model_digests"] = json.dumps(digests or {})
     properties["splits"] = json.dumps(splits)
     properties["noise"] = json.dumps({"source": noise} if noise else {})
     properties |= {"published": str(folder / "registry/small")}
@@ -261,3 +265,99 @@ def test_kept_tokenizers_have_the_description_of_new_ones(
     folder, _ = run(tmp_path, ROWS, start=start, shared=True)
     descriptions = [path / "tokenizer.json" for path in (old, folder)]
     assert descriptions[0].read_bytes() == descriptions[1].read_bytes()
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> dict[str, Path]:
+    """A model of each side with SentencePiece's own ids."""
+    paths = {}
+    for name, texts in zip(("source", "target"), zip(*ROWS, strict=True), strict=True):
+        paths[name] = tmp_path / f"opus-{name}.model"
+        paths[name].write_bytes(train_foreign_model(texts, vocab_size=60))
+    return paths
+
+
+def messages(log: Path, kind: str) -> list[str]:
+    return [event["text"] for event, _ in events.read(log) if event["kind"] == kind]
+
+
+def test_given_models_are_not_trained(
+    tmp_path: Path, foreign: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    files = {name: str(path) for name, path in foreign.items()}
+    digests = {n: hashlib.sha256(path.read_bytes()).hexdigest() for n, path in foreign.items()}
+    rows = [*ROWS[:50], ("another x", "\u00fcber Zahl"), ("", "")]
+    folder, artifact = run(tmp_path, rows, ["<de>"], model=files, digests=digests)
+    description = json.loads((folder / "tokenizer.json").read_text())
+    for name, path in foreign.items():
+        tokens = tokens_of(folder / f"{name}.model")
+        assert tokens[:4] == ["<pad>", "<unk>", "<s>", "</s>"]
+        symbols = ["<de>"] if name == "source" else []
+        assert tokens[4:] == tokens_of(path)[3:] + symbols
+        assert artifact.get_int_custom_property(f"{name}_tokens") == len(tokens)
+        assert description["features"][name] == {
+            "file": f"{name}.model",
+            "type": "unigram",
+            "tokens": len(tokens),
+            "sentences": 51,
+            "too_long": 0,
+            "origin": {"file": f"opus-{name}.model", "sha256": digests[name]},
+        }
+    assert description["shared"] is False
+    source, target = messages(log, "note")
+    assert source.startswith(f"source: {len(tokens_of(folder / 'source.model'))} tokens of opus-")
+    assert "0.00% of tokens and 0.00% of characters unknown" not in target
+    assert messages(log, "warning") == []
+
+
+def test_one_given_model_is_shared(tmp_path: Path, foreign: dict[str, Path]) -> None:
+    folder, _ = run(tmp_path, ROWS, ["<de>"], model=str(foreign["target"]))
+    source, target = (folder / f"{name}.model" for name in ("source", "target"))
+    assert source.read_bytes() == target.read_bytes()
+    assert "<de>" in tokens_of(target)
+    assert json.loads((folder / "tokenizer.json").read_text())["shared"] is True
+
+
+@pytest.mark.parametrize("text", ["\u4f60\u597d", "\u4f60 \u597d", "XYZXYZXYZ"])
+def test_a_model_of_another_language_is_an_error(
+    tmp_path: Path, foreign: dict[str, Path], text: str
+) -> None:
+    with pytest.raises(DataError, match=r"target: .* another language") as caught:
+        run(tmp_path, [("number 1", text)] * 20, model=str(foreign["source"]))
+    assert caught.value.where == "tokenizer.model"
+    assert not (tmp_path / "tokenizer" / "source.model").exists()
+
+
+@pytest.mark.parametrize(("count", "warns"), [(1, False), (30, True)])
+def test_unknown_tokens_are_a_warning_above_a_percent(
+    tmp_path: Path,
+    foreign: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    warns: bool,
+) -> None:
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    rows = [*ROWS, *[("number Q", "Zahl 1")] * count]
+    run(tmp_path, rows, model={name: str(path) for name, path in foreign.items()})
+    assert [text.partition(":")[0] for text in messages(log, "warning")] == ["source"] * warns
+
+
+def test_many_bytes_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    (path := tmp_path / "bytes.model").write_bytes(
+        train_foreign_model(ROWS[0], vocab_size=300, byte_fallback=True)
+    )
+    folder, _ = run(tmp_path, [("\u4f60\u597d", "hier ist die Zahl 0")] * 9, model=str(path))
+    assert "<0x41>" in tokens_of(folder / "source.model")
+    (warning,) = messages(log, "warning")
+    assert warning.startswith("source: 85.7% of tokens are single bytes")
+
+
+def test_a_file_that_changes_before_the_node_runs(tmp_path: Path, foreign: dict[str, Path]) -> None:
+    digests = dict.fromkeys(foreign, "0" * 64)
+    with pytest.raises(DataError, match="has changed since"):
+        run(tmp_path, ROWS, model=str(foreign["source"]), digests=digests)

@@ -13,6 +13,7 @@ _SPACE = "\u2581"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 # TrainerSpec.ModelType
 UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
+MODEL_TYPES = {UNIGRAM: "unigram", BPE: "bpe", WORD: "word", CHAR: "char"}
 # The fields that are read or written here: number, type and default. Others stay as they are.
 _TOKEN_FIELDS = {
     "piece": (1, "STRING", None),

@@ -50,9 +50,7 @@ class ForeignModel:
         Raises:
             UserError: a weight is missing, not finite, or has another shape.
         """
-        tokenizers = create_tokenizers(self.tokenizers)
-        network = tasks.get_network(self.config.task)
-        model = build_float32(network, self.config, tokenizers)
+        network, model, tokenizers = self.build_random()
         for weight in model.weights:
             name = weight_name(weight.path)
             value = self.read_weight(name)
@@ -68,6 +66,12 @@ class ForeignModel:
                 raise UserError(f"The weight {name} is not finite.", str(self.folder))
             weight.assign(value)
         return network, model, tokenizers
+
+    def build_random(self) -> tuple[Any, Any, dict[str, Any]]:
+        """Return what ``build`` returns, with random weights."""
+        tokenizers = create_tokenizers(self.tokenizers)
+        network = tasks.get_network(self.config.task)
+        return network, build_float32(network, self.config, tokenizers), tokenizers
 
 
 def weight_name(path: str) -> str:

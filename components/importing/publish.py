@@ -17,13 +17,13 @@ from regard.components.serving_check.executor import (
     raise_failures,
     run_check,
 )
+from regard.components.settings.serving import ServingConfig
 from regard.components.trainer.export import export_float32, write_warm_start
 from regard.core import provenance
 from regard.core.files import sha256_file
 from regard.models.tasks.served_model import Row
 from regard.models.vocabulary import EOS
 from regard.serving.contract import read_contract
-from regard.components.settings.serving import ServingConfig
 
 # Sources of the reference outputs, and their numbers of tokens.
 _ROWS, _TOKENS = 8, (2, 12)

@@ -1,5 +1,6 @@
 """SentencePiece models in the folder of a model that is imported."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from regard.components.common.sentencepiece_renumbering import SPECIAL_TOKENS, renumber_model
@@ -34,11 +35,20 @@ def ordinary_tokens(serialized: bytes) -> list[str]:
     return read_vocabulary(renumber_model(serialized))[len(SPECIAL_TOKENS) :]
 
 
-def renumber(path: Path, serialized: bytes, table: TokenTable | None = None) -> bytes:
-    """Return a model with the ids of a table, or in its own order; errors name the file."""
+def renumber(
+    path: Path,
+    serialized: bytes,
+    table: TokenTable | None = None,
+    symbols: Sequence[str] = (),
+) -> bytes:
+    """Return a model with the ids of a table, or in its own order with symbols at its end.
+
+    Raises:
+        UserError: the model cannot be used; the error names the file.
+    """
     try:
         if table is None:
-            return renumber_model(serialized)
+            return renumber_model(serialized, symbols=symbols)
         return renumber_model(serialized, table.tokens, table.symbols)
     except ValueError as error:
         message = f"The SentencePiece model cannot be used: {error}."

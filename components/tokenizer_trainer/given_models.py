@@ -9,10 +9,7 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 
 from regard.components.common.sentencepiece_models import (
-    BPE,
-    CHAR,
-    UNIGRAM,
-    WORD,
+    MODEL_TYPES,
     parse_model_fields,
 )
 from regard.components.common.sentencepiece_renumbering import renumber_model
@@ -23,7 +20,6 @@ from regard.core.formatting import format_count
 
 # Models of 250,000 tokens have 5 MB.
 MAX_BYTES = 100_000_000
-_TYPES = {UNIGRAM: "unigram", BPE: "bpe", WORD: "word", CHAR: "char"}
 _NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
 _REMEDY = "Use a file that SentencePiece's training has written; its name ends in .model."
 # What other files begin with.
@@ -132,7 +128,7 @@ def read_given_model(
         digest=hashlib.sha256(content).hexdigest(),
         proto=proto,
         size=processor.get_piece_size(),
-        type=_TYPES.get(fields.trainer_spec.model_type, "unknown"),
+        type=MODEL_TYPES.get(fields.trainer_spec.model_type, "unknown"),
         normalization=_normalization(fields.normalizer_spec),
         folds_case="A" not in "".join(original.normalize("A")),
     )

@@ -4,12 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from regard.components.common.sentencepiece_models import MODEL_TYPES, parse_model_fields
 from regard.components.importing.foreign_model import ForeignModel
-from regard.components.common.sentencepiece_models import model_type
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
+from regard.core.yaml_text import to_yaml
 from regard.pipeline.config.config import NAME_PATTERN
 
 _HEADER = """\
@@ -51,9 +50,10 @@ def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
     data = {"tags": {"names": list(config.tags.known), "column": "tag"}} if config.tags else {}
     if data:
         header = header.rstrip("\n") + "\n" + _TAGS + _indented(data) + "\n"
+    kind = parse_model_fields(model.tokenizers["source"]).trainer_spec.model_type
     sections: dict[str, Any] = {
         "tokenizer": {
-            "type": model_type(model.tokenizers["source"]),
+            "type": MODEL_TYPES[kind],
             "shared": len(set(model.tokenizers.values())) == 1,
         },
         "model": config.model.model_dump(mode="json", exclude_defaults=True),
@@ -67,7 +67,7 @@ def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
         },
         "evaluation": {"metrics": ["bleu", "chrf"]},
     }
-    body = "\n".join(_dump({name: section}) for name, section in sections.items())
+    body = "\n".join(to_yaml({name: section}) for name, section in sections.items())
     atomic_write(path, header + body)
 
 
@@ -85,9 +85,5 @@ def check_path(path: Path) -> None:
         raise UserError("The file already exists.", str(path), "Give another name.")
 
 
-def _dump(value: dict[str, Any]) -> str:
-    return yaml.safe_dump(value, sort_keys=False, default_flow_style=None, allow_unicode=True)
-
-
 def _indented(value: dict[str, Any]) -> str:
-    return "".join(f"  {line}\n" for line in _dump(value).splitlines())
+    return "".join(f"  {line}\n" for line in to_yaml(value).splitlines())

@@ -107,9 +107,13 @@ def write_model(folder: Path, configuration: Configuration) -> None:
     model = model.to(getattr(torch, configuration.dtype))
     model.save_pretrained(folder)
     if configuration.weights_file == "pytorch_model.bin":
-        # As older versions of Transformers saved it: with the names that share a tensor.
+        # As older versions of Transformers saved it: with the names that share a tensor, and with
+        # the sinusoids, which only float32 holds exactly: otherwise the outputs would be others.
         (folder / "model.safetensors").unlink()
-        torch.save(model.state_dict(), folder / "pytorch_model.bin")
+        has_sinusoids = configuration.dtype == "float32"
+        tensors = model.state_dict()
+        names = [name for name in tensors if has_sinusoids or "embed_positions" not in name]
+        torch.save({name: tensors[name] for name in names}, folder / "pytorch_model.bin")
 
 
 def randomize(model: transformers.PreTrainedModel, configuration: Configuration) -> None:

@@ -1,7 +1,8 @@
 """A model of another framework: what is needed to export it as one of Regard's."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,21 @@ from regard.components.trainer.export import build_float32
 from regard.core.errors import UserError
 from regard.models import tasks
 
-# Returns the value of a weight by its name, see ``weight_name``.
-ReadWeight = Callable[[str], np.ndarray]
+
+class WeightReader(ABC):
+    """Reads the weights of a model."""
+
+    @abstractmethod
+    def __call__(self, name: str) -> np.ndarray:
+        """Return a weight by its name (``weight_name``).
+
+        Raises:
+            UserError: it is missing or cannot be read.
+        """
+
+    def unread(self) -> Iterable[str]:
+        """Return weights that no call has read; the model computes something else with them."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -26,20 +40,18 @@ class ForeignModel:
         folder: the folder.
         config: the sections of a configuration that describe the model.
         tokenizers: the serialized SentencePiece model of each text feature.
-        read_weight: returns the value of a weight.
+        read_weight: reads the weights.
         files: the names of the files that were read.
         licence: the licence that the folder states; empty without one.
-        notes: what the user should know, as sentences.
     """
 
     kind: str
     folder: Path
     config: TrainerConfig
     tokenizers: Mapping[str, bytes]
-    read_weight: ReadWeight
+    read_weight: WeightReader
     files: Iterable[str]
     licence: str = ""
-    notes: list[str] = field(default_factory=list)
 
     def build(self) -> tuple[Any, Any, dict[str, Any]]:
         """Build the Keras model with the weights.
@@ -48,9 +60,11 @@ class ForeignModel:
             What the task trains, the model in float32, and the tokenizers.
 
         Raises:
-            UserError: a weight is missing, not finite, or has another shape.
+            UserError: a weight is missing, not finite, or has another shape, or is not known.
         """
-        network, model, tokenizers = self.build_random()
+        tokenizers = create_tokenizers(self.tokenizers)
+        network = tasks.get_network(self.config.task)
+        model = build_float32(network, self.config, tokenizers)
         for weight in model.weights:
             name = weight_name(weight.path)
             value = self.read_weight(name)
@@ -65,13 +79,13 @@ class ForeignModel:
             if not np.isfinite(value).all():
                 raise UserError(f"The weight {name} is not finite.", str(self.folder))
             weight.assign(value)
+        for name in self.read_weight.unread():
+            raise UserError(
+                f"There is a weight {name}, which this kind of model does not have.",
+                str(self.folder),
+                "Only models whose computation is the same can be imported.",
+            )
         return network, model, tokenizers
-
-    def build_random(self) -> tuple[Any, Any, dict[str, Any]]:
-        """Return what ``build`` returns, with random weights."""
-        tokenizers = create_tokenizers(self.tokenizers)
-        network = tasks.get_network(self.config.task)
-        return network, build_float32(network, self.config, tokenizers), tokenizers
 
 
 def weight_name(path: str) -> str:

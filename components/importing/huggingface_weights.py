@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.components.importing.token_table import TokenTable
+from regard.components.importing.foreign_model import WeightReader
+from regard.components.importing.token_table import NEVER, TokenTable
 from regard.core.errors import UserError
 
 # The parts of a layer: ours, and those of Hugging Face, whose outputs are concatenated.
@@ -25,25 +26,33 @@ _LAYER = {
 }
 _KINDS = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
 # Those that are tied are equal, or are stored under one of the names.
+_SHARED = "model.shared.weight"
 _TOKEN_MATRICES = {
-    "model.shared.weight",
+    _SHARED,
     "model.encoder.embed_tokens.weight",
     "model.decoder.embed_tokens.weight",
     "lm_head.weight",
 }
-_POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-# The logit of a token that no output has: its probability is 0 in every floating-point type.
-NEVER = -100.0
+# Sinusoids, which some files have and which are computed again.
+_COMPUTED = {
+    f"model.{side}.embed_positions.{name}"
+    for side in ("encoder", "decoder")
+    for name in ("weight", "weights")
+}
 
 
-class HuggingFaceWeights:
-    """Weights by the names of ``ForeignModel.read_weight``.
+class HuggingFaceWeights(WeightReader):
+    """Weights of a file with Hugging Face's names.
 
     Args:
         tensors: the tensors of the file by name.
         path: the file.
         sides: the tokens of the ``encoder`` and the ``decoder``.
         never: further ids of the target that no output has.
+
+    Attributes:
+        sides: the tokens of both sides.
+        never: all ids of the target that no output has.
     """
 
     def __init__(
@@ -53,8 +62,8 @@ class HuggingFaceWeights:
         sides: Mapping[str, TokenTable],
         never: Sequence[int] = (),
     ):
-        self._tensors, self._path, self.sides = tensors, path, sides
-        self._never = np.array([*sides["decoder"].copies, *never])
+        self.sides, self._tensors, self._path = sides, tensors, path
+        self.never = np.array([*sides["decoder"].copies, *never])
         self._used: set[str] = set()
 
     def __call__(self, name: str) -> np.ndarray:
@@ -79,10 +88,10 @@ class HuggingFaceWeights:
         return np.concatenate(values, axis=-1)
 
     def _table(self, side: str) -> np.ndarray:
-        shared, own = "model.shared.weight", f"model.{side}.embed_tokens.weight"
-        if own not in self._tensors and shared not in self._tensors:
+        own = f"model.{side}.embed_tokens.weight"
+        if own not in self._tensors and _SHARED not in self._tensors:
             return self._read("lm_head.weight")  # tied, and stored only once
-        return self._read(own if own in self._tensors else shared)
+        return self._read(own if own in self._tensors else _SHARED)
 
     def _output(self, kind: str) -> np.ndarray:
         rows = self.sides["decoder"].rows
@@ -91,7 +100,7 @@ class HuggingFaceWeights:
         bias = np.zeros(len(rows), np.float32)
         if "final_logits_bias" in self._tensors:
             bias = self._read("final_logits_bias").reshape(-1)[rows]
-        bias[self._never] = NEVER
+        bias[self.never] = NEVER
         return bias
 
     def _read(self, name: str) -> np.ndarray:
@@ -102,37 +111,18 @@ class HuggingFaceWeights:
         self._used.add(name)
         return np.asarray(self._tensors[name], np.float32)
 
-    def check_rest(self, tables: Mapping[str, np.ndarray]) -> None:
-        """Check that all tensors of the file were read, or mean the same as others.
-
-        Args:
-            tables: the position encodings of each side that Regard computes, ``[positions,
-                depth]``; those of the file must be equal.
-
-        Raises:
-            UserError: there are other tensors, so the model computes something else.
-        """
-        for name in sorted(set(self._tensors) - self._used):
-            if name in _POSITIONS:
-                self._check_positions(name, tables[name.split(".")[1]])
-            elif not self._is_copy(name):
-                message = f"The weights have {name}, which this kind of model does not have."
-                remedy = "Only models whose computation is the same can be imported."
-                raise UserError(message, str(self._path), remedy)
-
-    def _check_positions(self, name: str, expected: np.ndarray) -> None:
-        value = self._read(name)
-        count = min(len(value), len(expected))
-        if value.shape[1:] != expected.shape[1:] or not np.allclose(
-            value[:count], expected[:count], atol=1e-4
-        ):
-            message = f"{name} has other values than the sinusoids of this kind of model."
-            remedy = "Only models whose computation is the same can be imported."
-            raise UserError(message, str(self._path), remedy)
+    def unread(self) -> list[str]:
+        rest = set(self._tensors) - self._used - _COMPUTED
+        return [name for name in sorted(rest) if not self._is_copy(name)]
 
     def _is_copy(self, name: str) -> bool:
-        """Return whether a tensor is a matrix of tokens, equal to one that was read."""
+        """Return whether a tensor is a matrix of tokens, equal to one that was read.
+
+        Where both sides have matrices of their own, Hugging Face does not use the shared one.
+        """
         if name not in _TOKEN_MATRICES:
             return False
+        if name == _SHARED:
+            return True
         others = (self._tensors[other] for other in self._used.intersection(_TOKEN_MATRICES))
         return any(np.array_equal(self._tensors[name], other) for other in others)

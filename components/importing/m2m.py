@@ -17,7 +17,7 @@ from regard.components.importing.huggingface_folder import (
 )
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
 from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
-from regard.components.importing.weight_files import find_weights, read_tensors
+from regard.components.importing.weight_files import find_weights, open_weights
 from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
 from regard.core.suggestions import suggest
@@ -102,7 +102,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
         config=TrainerConfig.model_validate(settings),
         tokenizers={"source": tokenizer, "target": tokenizer},
         read_weight=HuggingFaceWeights(
-            read_tensors(weights), weights, {"encoder": table, "decoder": table}, never
+            open_weights(weights), weights, {"encoder": table, "decoder": table}, never
         ),
         files=[*config.files, _MODEL, *vocabulary_files, weights.name],
         licence=config.licence(),

@@ -13,7 +13,7 @@ from regard.components.importing.foreign_model import ForeignModel
 from regard.components.importing.huggingface_folder import HuggingFaceConfig, read_json, texts_by_id
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
 from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
-from regard.components.importing.weight_files import find_weights, read_tensors
+from regard.components.importing.weight_files import find_weights, open_weights
 from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
 from regard.models.tags import user_symbols
@@ -100,7 +100,7 @@ def read_marian(folder: Path) -> ForeignModel:
         folder=folder,
         config=TrainerConfig.model_validate(settings),
         tokenizers=tokenizers,
-        read_weight=HuggingFaceWeights(read_tensors(weights), weights, sides, never),
+        read_weight=HuggingFaceWeights(open_weights(weights), weights, sides, never),
         files=[*config.files, *_MODELS.values(), *_vocabulary_files(is_shared), weights.name],
         licence=config.licence(),
     )

@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 import pydantic
 
-from regard.components.common.sentencepiece_renumbering import SPECIAL_TOKENS
-from regard.components.importing.foreign_model import ForeignModel, weight_name
-from regard.components.importing.tokenizer_files import read_tokenizer, renumber
+from regard.components.common.tokenizers import create_tokenizers
+from regard.components.importing.foreign_model import ForeignModel, WeightReader, weight_name
+from regard.components.importing.token_table import NEVER, TokenTable
+from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
 from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import build_float32
 from regard.components.trainer.vocabulary_mapping import read_vocabulary
 from regard.core.errors import NotFoundError, UserError
 from regard.core.regular_files import read_regular
 from regard.core.yaml_text import YAMLError, from_yaml
 from regard.models import tasks
 from regard.models.tags import user_symbols
+from regard.models.vocabulary import EOS, PAD, UNK
 
 _SETTINGS, _WEIGHTS = "model.yaml", "weights.npz"
 _KEYS = ("task", "model", "search", "tags", "licence")
@@ -45,7 +48,7 @@ class NpzFolder:
         config: the sections of a configuration that describe the model.
         licence: the licence that ``model.yaml`` states.
         tokenizers: the serialized SentencePiece model of each side, with Regard's ids.
-        rows: for each side the row of each token in the matrices of the folder.
+        tables: the tokens of each side, and their rows in the matrices of the folder.
         sizes: for each side the number of rows of its matrices.
         files: the names of the files that were read.
     """
@@ -72,21 +75,66 @@ class NpzFolder:
             message = f"There is no task {values['task']!r}."
             raise UserError(message, str(folder / _SETTINGS), _REMEDY) from None
         self.licence = str(values.get("licence") or "")
-        symbols = user_symbols(tags, "bpe")
         self.tokenizers: dict[str, bytes] = {}
-        self.rows: dict[str, np.ndarray] = {}
+        self.tables: dict[str, TokenTable] = {}
         self.sizes: dict[str, int] = {}
         for side in tasks.describe(self.config.task).text_features:
             name = f"{side if (folder / f'{side}.model').is_file() else _SHARED}.model"
             serialized = read_tokenizer(folder / name)
-            self.tokenizers[side] = renumber(folder / name, serialized, symbols=symbols)
             vocabulary = folder / Path(name).with_suffix(".vocab")
             has_list = vocabulary.is_file()
             texts = _read_lines(vocabulary) if has_list else read_vocabulary(serialized)
-            tokens = read_vocabulary(self.tokenizers[side])[len(SPECIAL_TOKENS) :]
-            self.rows[side] = _rows(texts, tokens, folder / name)
-            self.sizes[side] = max(len(texts), int(self.rows[side].max()) + 1)
+            table = _table(texts, ordinary_tokens(serialized), tags, folder / name)
+            self.tables[side], self.sizes[side] = table, len(texts)
+            self.tokenizers[side] = renumber(folder / name, serialized, table)
             self.files += [name, *([vocabulary.name] if has_list else [])]
+
+
+class NpzWeights(WeightReader):
+    """The weights of ``weights.npz``.
+
+    Args:
+        files: the other files of the folder.
+        path: the file.
+
+    Raises:
+        UserError: the file is missing or damaged, or has other names than the model.
+    """
+
+    def __init__(self, files: NpzFolder, path: Path):
+        self._files, self._path = files, path
+        try:
+            arrays = np.load(path, allow_pickle=False)
+        except FileNotFoundError:
+            raise NotFoundError("The file does not exist.", str(path), _REMEDY) from None
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise UserError(f"The weights cannot be read: {error}", str(path), _REMEDY) from None
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise UserError("The file is no archive of arrays.", str(path), _REMEDY)
+        self._arrays, names = arrays, set(_shapes(files))
+        if others := sorted({*arrays.files} ^ names):
+            first = others[0]
+            message = f"The file lacks {first}." if first in names else f"{first} is no weight."
+            remedy = f"`regard import npz {files.folder} --list` prints the names."
+            raise UserError(message, str(path), remedy)
+
+    def __call__(self, name: str) -> np.ndarray:
+        try:
+            value = np.asarray(self._arrays[name], np.float32)
+        except (OSError, ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
+            raise UserError(f"{name} cannot be read: {error}", str(self._path), _REMEDY) from None
+        axis, side = _row_axis(name), _side(name)
+        if axis is None:
+            return value
+        size = self._files.sizes[side]
+        if value.ndim <= axis or value.shape[axis] != size:
+            message = f"{name} has the shape {value.shape}; the vocabulary has {size:,} tokens."
+            raise UserError(message, str(self._path), _REMEDY)
+        table = self._files.tables[side]
+        value = value.take(table.rows, axis=axis)
+        if name.endswith("bias"):
+            value[table.copies] = NEVER
+        return value
 
 
 def read_npz(folder: Path) -> ForeignModel:
@@ -96,43 +144,12 @@ def read_npz(folder: Path) -> ForeignModel:
         UserError: a file is missing or damaged, or settings and weights differ.
     """
     files = NpzFolder(folder)
-    path = folder / _WEIGHTS
-    try:
-        arrays = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise NotFoundError("The file does not exist.", str(path), _REMEDY) from None
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"The weights cannot be read: {error}", str(path), _REMEDY) from None
-    if not isinstance(arrays, np.lib.npyio.NpzFile):
-        raise UserError("The file is no archive of arrays.", str(path), _REMEDY)
-    names = set(_names(files))
-    if others := sorted({*arrays.files} ^ names):
-        missing = [name for name in others if name in names]
-        message = f"There is no weight {missing[0]}." if missing else f"{others[0]} is no weight."
-        remedy = f"`regard import npz {folder} --list` prints the names."
-        raise UserError(message, str(path), remedy)
-
-    def read(name: str) -> np.ndarray:
-        try:
-            value = np.asarray(arrays[name], np.float32)
-        except (OSError, ValueError, zipfile.BadZipFile, zipfile.error, EOFError) as error:
-            raise UserError(f"{name} cannot be read: {error}", str(path), _REMEDY) from None
-        rest = name.partition("/")[2]
-        if rest not in _ROW_AXES:
-            return value
-        rows, axis = files.rows[_side(name)], _ROW_AXES[rest]
-        if value.ndim <= axis or value.shape[axis] != files.sizes[_side(name)]:
-            message = f"{name} has the shape {value.shape}; the vocabulary has "
-            message += f"{files.sizes[_side(name)]:,} tokens."
-            raise UserError(message, str(path), _REMEDY)
-        return value.take(rows, axis=axis)
-
     return ForeignModel(
         kind="npz",
         folder=folder,
         config=files.config,
         tokenizers=files.tokenizers,
-        read_weight=read,
+        read_weight=NpzWeights(files, folder / _WEIGHTS),
         files=[*files.files, _WEIGHTS],
         licence=files.licence,
     )
@@ -144,14 +161,18 @@ def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     Raises:
         UserError: ``model.yaml`` or a SentencePiece model is missing or damaged.
     """
-    files = NpzFolder(folder)
-    shapes = dict(_names(files))
-    for name, shape in shapes.items():
-        rest = name.partition("/")[2]
-        if rest in _ROW_AXES:
-            sizes = list(shape)
-            sizes[_ROW_AXES[rest]] = files.sizes[_side(name)]
-            shapes[name] = tuple(sizes)
+    return _shapes(NpzFolder(folder))
+
+
+def _shapes(files: NpzFolder) -> dict[str, tuple[int, ...]]:
+    tokenizers = create_tokenizers(files.tokenizers)
+    model = build_float32(tasks.get_network(files.config.task), files.config, tokenizers)
+    shapes = {}
+    for weight in model.weights:
+        name, sizes = weight_name(weight.path), list(weight.shape)
+        if (axis := _row_axis(name)) is not None:
+            sizes[axis] = files.sizes[_side(name)]
+        shapes[name] = tuple(sizes)
     return shapes
 
 
@@ -160,13 +181,9 @@ def _side(name: str) -> str:
     return "source" if name.startswith("encoder/") else "target"
 
 
-def _names(files: NpzFolder) -> dict[str, tuple[int, ...]]:
-    """Return the names of the weights with the shapes that they have in the model."""
-    foreign = ForeignModel(
-        "npz", files.folder, files.config, files.tokenizers, lambda name: np.zeros(0), ()
-    )
-    _, model, _ = foreign.build_random()
-    return {weight_name(weight.path): tuple(weight.shape) for weight in model.weights}
+def _row_axis(name: str) -> int | None:
+    """Return the axis of the tokens of a weight; None without one."""
+    return _ROW_AXES.get(name.partition("/")[2])
 
 
 def _read_settings(path: Path) -> dict[str, Any]:
@@ -193,21 +210,33 @@ def _read_lines(path: Path) -> list[str]:
     return [line.partition("\t")[0] for line in text.rstrip("\n").split("\n")]
 
 
-def _rows(texts: list[str], tokens: list[str], path: Path) -> np.ndarray:
-    """Return the row of each id of Regard in matrices whose rows are those of texts.
+def _table(texts: list[str], tokens: list[str], tags: list[str], path: Path) -> TokenTable:
+    """Return the tokens of a side; ``texts`` gets the row of unknown tokens if it lacks one.
 
     Args:
-        texts: the text of each row.
-        tokens: the tokens from the id 4.
+        texts: the text of each row of the matrices.
+        tokens: the tokens of the SentencePiece model, without the special ones.
+        tags: the tags of sources.
         path: the SentencePiece model, for messages.
     """
-    rows = {text: number for number, text in reversed(list(enumerate(texts)))}
-    # OpenNMT-tf has one more row for unknown tokens.
-    unknown = next((rows[name] for name in _UNKNOWN if name in rows), len(texts))
-    end = next((rows[name] for name in _ENDS if name in rows), None)
-    if end is None:
+
+    def find(names: tuple[str, ...], default: int | None = None) -> int | None:
+        return next((texts.index(name) for name in names if name in texts), default)
+
+    if find(_UNKNOWN) is None:  # OpenNMT-tf has one more row than tokens
+        texts.append(_UNKNOWN[0])
+    unknown, end = find(_UNKNOWN), find(_ENDS)
+    if end is None or unknown is None:
         message = f"The vocabulary has no end of a sentence: {' or '.join(_ENDS)}."
         raise UserError(message, str(path), _REMEDY)
-    begin = next((rows[name] for name in _BEGINNINGS if name in rows), end)
-    padding = next((rows[name] for name in _PADDINGS if name in rows), unknown)
-    return np.array([padding, unknown, begin, end, *(rows.get(text, unknown) for text in tokens)])
+    special = {PAD: find(_PADDINGS, unknown) or 0, UNK: unknown, EOS: end}
+    start = find(_BEGINNINGS, end) or 0
+    rows = {text: row for row, text in reversed(list(enumerate(texts)))}
+    symbols = {
+        text: rows.get(text, rows.get(f"<{tag}>", unknown))
+        for tag in tags
+        for text in user_symbols([tag], "bpe")
+    }
+    missing = [text for text in tokens if text not in rows and text not in symbols]
+    known = {row: f"<unused {row}>" if text in symbols else text for row, text in enumerate(texts)}
+    return TokenTable.create(known, special, start, missing, symbols)

@@ -39,12 +39,14 @@ class ImportResult:
         is_new: whether the version is new; otherwise the newest version is this same model.
         parameters: the number of its weights.
         checked_rows: the reference outputs that another process has reproduced.
+        licence: the licence that the folder states; empty without one.
     """
 
     version: int
     is_new: bool
     parameters: int
     checked_rows: int
+    licence: str
 
 
 def publish_model(foreign: ForeignModel, registry: Path, name: str) -> ImportResult:
@@ -78,7 +80,7 @@ def publish_model(foreign: ForeignModel, registry: Path, name: str) -> ImportRes
         )
         raise_failures(result)
         version, is_new = push(exported, registry, name, _record(foreign))
-    return ImportResult(version, is_new, parameters, result["rows"])
+    return ImportResult(version, is_new, parameters, result["rows"], foreign.licence)
 
 
 def _sample_rows(foreign: ForeignModel, tokenizers: Mapping[str, Any]) -> Iterator[Row]:

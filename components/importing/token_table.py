@@ -10,6 +10,9 @@ import numpy as np
 from regard.components.common.sentencepiece_renumbering import SPECIAL_TOKENS
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
+# The logit of a token that no output has: its probability is 0 in every floating-point type.
+NEVER = -100.0
+
 
 @dataclass(frozen=True)
 class TokenTable:

@@ -216,7 +216,9 @@ def _check_tied_embeddings(config: Any) -> Iterator[Problem]:
     """Check that embeddings can be shared."""
     model, tied = config.model, config.model.tie_embeddings
     path = ("model", "tie_embeddings")
-    if tied == "all" and not config.tokenizer.shared:
+    start = config.training.warm_start
+    keeps_vocabulary = bool(start and start.keep_tokenizer)  # an imported model may have tied ones
+    if tied == "all" and not config.tokenizer.shared and not keeps_vocabulary:
         message = "all needs one tokenizer for both sides; set tokenizer.shared: true, or use "
         yield Problem(path, message + "output")
     units = getattr(model.decoder, "units", model.embedding)

@@ -1,14 +1,11 @@
 """``regard import``: publish a model of another framework in the registry."""
 
 import dataclasses
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from regard.components.importing.foreign_model import ForeignModel
-from regard.components.importing.m2m import read_m2m
-from regard.components.importing.marian import read_marian
-from regard.components.importing.npz import read_npz, weight_shapes
-from regard.components.importing.publish import publish_model
 from regard.core.errors import UserError
 from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
@@ -20,7 +17,6 @@ from regard.pipeline.cli.options import (
     flag,
     option,
 )
-from regard.pipeline.config.fine_tuning import write_fine_tuning
 from regard.pipeline.workspace import Workspace
 
 app = command_group("Import models of other frameworks.")
@@ -54,9 +50,7 @@ def marian(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    with terminal.working("Reading …"):
-        model = read_marian(folder)
-    _publish(model, name, config, registry, as_json)
+    _import(lambda models: models.read_marian(folder), name, config, registry, as_json)
 
 
 @app.command()
@@ -90,15 +84,12 @@ def m2m(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    pairs = []
-    for text in pair:
-        source, _, target = text.partition("-")
-        if not source or not target or "-" in target:
-            raise UserError(f"{text!r} is no pair of languages.", "--pair", "Give, say, en-fr.")
-        pairs.append((source, target))
-    with terminal.working("Reading …"):
-        model = read_m2m(folder, list(dict.fromkeys(pairs)))
-    _publish(model, name, config, registry, as_json)
+    pairs = [tuple(text.split("-")) for text in dict.fromkeys(pair)]
+    for languages in pairs:
+        if len(languages) != 2 or not all(languages):
+            message = f"{'-'.join(languages)!r} is no pair of languages."
+            raise UserError(message, "--pair", "Give a source and a target, such as en-fr.")
+    _import(lambda models: models.read_m2m(folder, pairs), name, config, registry, as_json)
 
 
 @app.command()
@@ -127,7 +118,8 @@ def npz(
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
     if names:
-        shapes = weight_shapes(folder)
+        with silence_output():
+            shapes = _load().weight_shapes(folder)
         if as_json:
             terminal.print_json(shapes)
         else:
@@ -135,29 +127,41 @@ def npz(
         return
     if name is None:
         raise UserError("The model needs a name in the registry.", "--name", "Give --name NAME.")
-    with terminal.working("Reading …"):
-        model = read_npz(folder)
-    _publish(model, name, config, registry, as_json)
+    _import(lambda models: models.read_npz(folder), name, config, registry, as_json)
 
 
-def _publish(
-    model: ForeignModel, name: str, config: Path | None, registry: Path | None, as_json: bool
+def _load() -> Any:
+    """Return the module that imports models; it loads TensorFlow, which prints messages."""
+    return import_module("regard.pipeline.deployment.importing")
+
+
+def _import(
+    read: Callable[[Any], Any],
+    name: str,
+    config: Path | None,
+    registry: Path | None,
+    as_json: bool,
 ) -> None:
+    """Import a model, and report the result.
+
+    Args:
+        read: reads the model with the module of ``_load``.
+        name: the model's name in the registry.
+        config: the file for a configuration.
+        registry: the registry's folder.
+        as_json: whether to report in JSON.
+    """
     root = registry or Workspace.from_environment().registry
-    with terminal.working("Exporting and checking …"), silence_output():
-        result = publish_model(model, root, name)
-    version = f"{name}@{result.version}"
-    if config is not None:
-        write_fine_tuning(config, model, version)
+    with terminal.working("Importing …"), silence_output():
+        models = _load()
+        result = models.import_model(lambda: read(models), root, name, config)
     if as_json:
-        licence = {"licence": model.licence, "notes": model.notes}
-        terminal.print_json({"model": version, **dataclasses.asdict(result), **licence})
+        terminal.print_json({"model": f"{name}@{result.version}", **dataclasses.asdict(result)})
         return
     state = "Imported as" if result.is_new else "The newest version is this same model:"
     terminal.print_lines(
-        f"{state} {version} ({result.parameters:,} parameters)",
-        f"  licence: {model.licence or 'the folder states none'}",
+        f"{state} {name}@{result.version} ({result.parameters:,} parameters)",
+        f"  licence: {result.licence or 'the folder states none'}",
         f"  {result.checked_rows} outputs reproduced in a fresh process",
-        *(f"  {note}" for note in model.notes),
-        *([f"  to fine-tune it: add your data to {config}"] if config else []),
+        *([f"  to fine-tune it, name your data in {config}"] if config else []),
     )

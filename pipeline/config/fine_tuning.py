@@ -56,8 +56,8 @@ def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
             "type": MODEL_TYPES[kind],
             "shared": len(set(model.tokenizers.values())) == 1,
         },
-        "model": config.model.model_dump(mode="json", exclude_defaults=True),
-        "search": config.search.model_dump(mode="json", exclude_defaults=True),
+        "model": config.model.model_dump(mode="json", exclude_unset=True),
+        "search": config.search.model_dump(mode="json", exclude_unset=True),
         "training": {
             "warm_start": {"model": version, "keep_tokenizer": True},
             "lora": {"rank": 8},

@@ -37,6 +37,7 @@ _RECORD_FIELDS = (
     "rolled_back_from",
     "reason",
     "warm_start",
+    "imported",
 )
 _RUN_FIELDS = ("started", "seconds", "command", "machine", "config")
 UNCHANGED, CHANGED, MISSING, UNKNOWN = "unchanged", "changed", "missing", "unknown"
@@ -140,6 +141,8 @@ class _Tracer:
 
     def trace(self) -> Lineage:
         record = self.record
+        if record.imported.format:  # it has neither a run nor data
+            return self._trace_imported()
         nodes, self.contexts = trace_executions(Run(self.paths.runs / record.run), self.missing)
         later = [self.records[number] for number in self.records if number > record.version]
         following = later[0] if later else None
@@ -155,6 +158,21 @@ class _Tracer:
             failed_since=self._failed_between(record, following),
             parents=self._parents(),
             missing=self.missing,
+        )
+
+    def _trace_imported(self) -> Lineage:
+        return Lineage(
+            model=f"{self.record.name}@{self.record.version}",
+            record=self.record,
+            path=str(self.version),
+            seed=None,
+            run={},
+            nodes=[],
+            data=DataLineage("", UNKNOWN, [], {}, []),
+            failed_before=[],
+            failed_since=[],
+            parents=self._parents(),
+            missing=[],
         )
 
     def _run(self, run_id: str) -> dict[str, Any]:

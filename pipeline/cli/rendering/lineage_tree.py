@@ -75,6 +75,11 @@ def _facts(lineage: Lineage) -> Iterator[tuple[str, str]]:
         yield "pushed", _join(_utc(record.created), description)
     yield "scores", _scores({name: metric.value for name, metric in record.metrics.items()})
     yield "decision", record.blessing
+    if record.imported.format:
+        yield "imported", f"from the folder {record.imported.folder} ({record.imported.format})"
+        yield "licence", record.imported.licence or "the folder states none"
+        files = record.imported.files.items()
+        yield "files", _join(*(f"{name} sha256:{digest[:12]}" for name, digest in files))
     yield "code", _join(*(f"{_CODE[key]} {_short(text)}" for key, text in record.regard.items()))
     yield "libraries", _join(*(f"{name} {number}" for name, number in record.stack.items()))
     yield "seed", "" if lineage.seed is None else str(lineage.seed)

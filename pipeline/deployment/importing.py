@@ -1,0 +1,36 @@
+"""Publish models of other frameworks in the registry."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from regard.components.importing.foreign_model import ForeignModel
+from regard.components.importing.m2m import read_m2m
+from regard.components.importing.marian import read_marian
+from regard.components.importing.npz import read_npz, weight_shapes
+from regard.components.importing.publish import ImportResult, publish_model
+from regard.pipeline.config.fine_tuning import check_path, write_fine_tuning
+
+__all__ = ["ImportResult", "import_model", "read_m2m", "read_marian", "read_npz", "weight_shapes"]
+
+
+def import_model(
+    read: Callable[[], ForeignModel], registry: Path, name: str, config: Path | None = None
+) -> ImportResult:
+    """Read a model, publish it, and write a configuration that fine-tunes it.
+
+    Args:
+        read: reads the model.
+        registry: the registry's folder.
+        name: the model's name in the registry.
+        config: the file for the configuration; None: it is not written.
+
+    Raises:
+        UserError: the model cannot be read or published, or the file exists.
+    """
+    if config is not None:
+        check_path(config)
+    model = read()
+    result = publish_model(model, registry, name)
+    if config is not None:
+        write_fine_tuning(config, model, f"{name}@{result.version}")
+    return result

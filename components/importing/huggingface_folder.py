@@ -14,6 +14,8 @@ from regard.core.regular_files import read_regular
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 _MAX_JSON_BYTES = 64 << 20  # a tokenizer.json of 256,000 tokens has 32 MB
 _MAX_CARD_BYTES = 4 << 20
+# The maximum length of an output.
+_TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 3.0, 50
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 # What changes the outputs of ``generate`` in a way that no search of Regard has, with the values
 # that change nothing.
@@ -175,6 +177,9 @@ class HuggingFaceConfig:
     def search(self, max_source: int, length_offset: float) -> dict[str, Any]:
         """Return the section ``search`` that finds what ``generate`` finds.
 
+        Only the maximum lengths differ: ``generate`` continues an output that does not end for 200
+        or 512 tokens, however short its source is.
+
         Args:
             max_source: the number of tokens that a source may have, EOS included.
             length_offset: the number of forced tokens at the beginning of an output, which count
@@ -185,9 +190,10 @@ class HuggingFaceConfig:
         longest = generation.get("max_length") or self.get("max_length", 20)
         if generation.get("max_new_tokens"):
             longest = generation["max_new_tokens"] + 1
+        longest = int(longest) - 2 - int(length_offset)
         search = {
-            "max_length_factor": 0.0,
-            "max_length_offset": max(int(longest) - 2 - int(length_offset), 1),
+            "max_length_factor": _TOKENS_PER_SOURCE_TOKEN,
+            "max_length_offset": max(min(longest, _MORE_TOKENS), 1),
             "max_source_length": max(max_source - 1, 1),
             "no_repeat_ngram_size": generation.get("no_repeat_ngram_size") or 0,
         }

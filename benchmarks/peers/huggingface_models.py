@@ -15,11 +15,12 @@ float32:
   [8, source, depth], the last hidden state, ``decoder_input_ids`` [8, target], and ``logits``
   [8, target, vocabulary] under teacher forcing.
 - ``expected.json.gz``: ``tokenization``, the ids and tokens of unusual texts; ``sentences``, 200
-  texts, with languages if the model has several; ``greedy`` and ``beam``, for each of them the ids,
-  the text and the score of ``generate`` with the settings of generation_config.json. ``greedy``
-  uses one beam instead. A score is the sum of log-probabilities of the generated tokens, with EOS
-  and without the start token; forced tokens add 0. That of ``beam`` is divided by
-  ``length ** length_penalty``, where the length counts these tokens.
+  texts with their ids, and if the model has several languages with these and the id of the first
+  token of outputs; ``greedy`` and ``beam``, for each sentence the ids, the text and the score of
+  ``generate`` with the settings of generation_config.json. ``greedy`` uses one beam instead. A
+  score is the sum of log-probabilities of the generated tokens, with EOS and without the start
+  token; forced tokens add 0. That of ``beam`` is divided by ``length ** length_penalty``, where
+  the length counts these tokens.
 
 A second call writes the same bytes. The outputs are computed in float64, too, and the script stops
 if they differ, so no output depends on rounding.
@@ -107,13 +108,13 @@ def write_model(folder: Path, configuration: Configuration) -> None:
     model = model.to(getattr(torch, configuration.dtype))
     model.save_pretrained(folder)
     if configuration.weights_file == "pytorch_model.bin":
-        # As older versions of Transformers saved it: with the names that share a tensor, and with
-        # the sinusoids, which only float32 holds exactly: otherwise the outputs would be others.
+        # As older versions of Transformers saved it: with the names that share a tensor. Without
+        # rounded positions, which Transformers would use.
         (folder / "model.safetensors").unlink()
-        has_sinusoids = configuration.dtype == "float32"
-        tensors = model.state_dict()
-        names = [name for name in tensors if has_sinusoids or "embed_positions" not in name]
-        torch.save({name: tensors[name] for name in names}, folder / "pytorch_model.bin")
+        state = model.state_dict()
+        if configuration.dtype != "float32":
+            state = {name: value for name, value in state.items() if "embed_positions" not in name}
+        torch.save(state, folder / "pytorch_model.bin")
 
 
 def randomize(model: transformers.PreTrainedModel, configuration: Configuration) -> None:
@@ -181,7 +182,7 @@ def write_expected(folder: Path, configuration: Configuration) -> str:
             raise SystemExit(f"{folder.name}: {unequal} outputs depend on rounding")
     value = {
         "tokenization": list(tokenize_edge_cases(tokenizer)),
-        "sentences": sentences,
+        "sentences": [describe_sentence(tokenizer, sentence) for sentence in sentences],
         **{name: output.as_json() for name, output in outputs.items()},
     }
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -244,8 +245,7 @@ def generate(
         batch = [sentences[index] for index in indices]
         options: dict[str, Any] = {} if beams is None else {"num_beams": beams}
         if "target_language" in batch[0]:
-            code = huggingface_tokenizers.language_token(tokenizer, batch[0]["target_language"])
-            options["forced_bos_token_id"] = tokenizer.convert_tokens_to_ids(code)
+            options["forced_bos_token_id"] = _language_id(tokenizer, batch[0]["target_language"])
         with torch.no_grad():
             result = model.generate(
                 **_encode(tokenizer, batch),
@@ -275,6 +275,25 @@ def tokenize_edge_cases(
     for text in EDGE_CASES:
         ids = tokenizer(text).input_ids
         yield {"text": text, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
+
+
+def describe_sentence(
+    tokenizer: transformers.PreTrainedTokenizerBase, sentence: dict[str, str]
+) -> dict[str, Any]:
+    """Add the input ids, and the first token of outputs in the target language."""
+    value: dict[str, Any] = {
+        **sentence,
+        "ids": _encode(tokenizer, [sentence]).input_ids[0].tolist(),
+    }
+    if "target_language" in sentence:
+        language = sentence["target_language"]
+        value["forced_bos_token_id"] = _language_id(tokenizer, language)
+    return value
+
+
+def _language_id(tokenizer: transformers.PreTrainedTokenizerBase, language: str) -> int:
+    token = huggingface_tokenizers.language_token(tokenizer, language)
+    return int(tokenizer.convert_tokens_to_ids(token))
 
 
 def _greedy_scores(result: Any, ids: Sequence[Sequence[int]]) -> list[float]:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from regard.components.common.sentencepiece_models import symbols_of
 from regard.components.settings.tokenizer import feature_symbols
 from regard.components.tokenizer_trainer.given_models import (
     GivenModel,
@@ -40,7 +41,22 @@ def check_tokenizer_models(config: Config) -> dict[str, GivenModel]:
         names = [name for name, file in tokenizer.model_paths(features).items() if file == path]
         texts = dict.fromkeys(text for name in names for text in symbols[name])
         models[key] = read_given_model(path, tokenizer, tuple(texts), config.locate(key))
+        _check_sampling(config, models[key])
     return models
+
+
+def _check_sampling(config: Config, model: GivenModel) -> None:
+    """Check that subword sampling splits no token that must stay whole.
+
+    Raises:
+        UserError: It does.
+    """
+    symbols = symbols_of(model.proto) if model.type == "unigram" else ()
+    if config.training.subword_sampling and symbols:
+        message = f"{model.name} has user-defined tokens, such as {symbols[0]!r}, which subword "
+        where = config.locate("training.subword_sampling")
+        remedy = "Remove training.subword_sampling, or use another model."
+        raise DataError(f"{message}sampling would split.", where, remedy)
 
 
 def describe_tokenizer_models(config: Config) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 from typing_extensions import Self
 
 from regard.core.bounds import Positive
@@ -21,6 +21,25 @@ _TRAINING_KEYS = (
     "word_list",
     "byte_fallback",
 )
+
+
+def _files_tag(value: Any) -> str | None:
+    """Return which variant of `_Files` a value is; None: neither."""
+    if isinstance(value, str):
+        return "[path]"
+    return "[paths]" if isinstance(value, dict) else None
+
+
+# A tag in brackets is no part of a key in messages.
+_Files = Annotated[
+    Annotated[str, Tag("[path]")] | Annotated[dict[str, str], Tag("[paths]")],
+    Discriminator(
+        _files_tag,
+        custom_error_type="path_or_paths",
+        custom_error_message="A path, or a path for each side such as {source: a.model, target: "
+        "b.model}, is expected",
+    ),
+]
 
 
 class TokenizerConfig(Section):
@@ -49,7 +68,7 @@ class TokenizerConfig(Section):
         byte_fallback: Encode unknown characters as bytes (256 additional tokens).
     """
 
-    model: str | dict[str, str] | None = None
+    model: _Files | None = None
     type: Literal["unigram", "bpe", "char", "word"] = "unigram"
     vocab_size: Annotated[int, Field(ge=5, le=1_000_000)] = 8000
     shared: bool = False

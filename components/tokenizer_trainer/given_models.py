@@ -114,11 +114,11 @@ def read_given_model(
     if reason := _wrong_format(content):
         raise DataError(f"{file} is no SentencePiece model: {reason}.", where, _REMEDY)
     try:
-        original = sentencepiece.SentencePieceProcessor(model_proto=content)
         proto = renumber_model(
             content, symbols=tuple(dict.fromkeys([*config.user_defined_symbols, *symbols]))
         )
         processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        normalizer = sentencepiece.SentencePieceNormalizer(model_proto=content)
         fields = parse_model_fields(content)
     except (RuntimeError, ValueError) as error:
         message = f"{file} cannot be used as a SentencePiece model: {error}."
@@ -130,7 +130,7 @@ def read_given_model(
         size=processor.get_piece_size(),
         type=MODEL_TYPES.get(fields.trainer_spec.model_type, "unknown"),
         normalization=_normalization(fields.normalizer_spec),
-        folds_case="A" not in "".join(original.normalize("A")),
+        folds_case="A" not in normalizer.normalize("A"),
     )
     _check_settings(model, config, where)
     return model

@@ -54,6 +54,13 @@ def test_vectors_outside_the_volumes_are_reported(tmp_path):
     assert f"model.pretrained.source: {tmp_path}/vectors.txt is on no volume" in warning
 
 
+def test_tokenizers_outside_the_volumes_are_reported(tmp_path):
+    files = "{model: {source: /regard/a.model, target: b.model}}"
+    config = CONFIG.replace("{type: char, vocab_size: 20, vocab_limit: soft}", files)
+    (warning,) = cluster_warnings(load_for_cluster(write_config(tmp_path, KUBEFLOW, config)))
+    assert f"tokenizer.model.target: {tmp_path}/b.model is on no volume" in warning
+
+
 @pytest.mark.parametrize(("model", "is_reported"), [("/m/a", True), ("tiny@1", False)])
 def test_a_start_outside_the_volumes_is_reported(tmp_path, model, is_reported):
     more = f"{KUBEFLOW}training: {{warm_start: {{model: {model}}}}}\n"

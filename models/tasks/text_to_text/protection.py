@@ -91,7 +91,7 @@ class Protection:
             of_rows = InlineSpans(*(tf.gather(value, rows) for value in spans))
             _, weights = self._model.teacher_force(inputs, ids.to_tensor(PAD))
             weights = tf.cast(weights, tf.float32)
-            return put_in(ids, weights, inputs, of_rows, self._tokenizers["target"])
+            return put_in(ids, weights, inputs, of_rows, self._tokenizers)
 
         def put_in_some(ids: tf.RaggedTensor) -> tf.RaggedTensor:
             has_spans = tf.reduce_any(spans.order >= 0) & (tf.size(ids.values) > 0)

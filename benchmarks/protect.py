@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _TAGS = ["b", "i", "em", "u", 'a href="https://example.org/{}"', 'span class="x{}"', "g id={}"]
 _TAG = re.compile(r" *</[a-z]+>|<[a-z][^<>]*> *")
 _INLINE = re.compile(r"<[^<>]*>|\{[0-9]\}|%s")
-_SPAN = re.compile(r"<[^<>]*>|https?://[^\s)]+|\{[0-9]\}|%s|\b[0-9][0-9.]*\b|\S+@\S+\.org")
+_SPAN = re.compile(r"<[^<>]*>|https?://[^\s)<]+|\{[0-9]\}|%s|\b[0-9][0-9.]*\b|[\w.]+@\S+?\.org")
 
 _CONFIG = """name: {name}
 task: translation

@@ -6,6 +6,8 @@
     regard run WORK/protect.yaml                             # with data.protect
     regard run WORK/same.yaml                                # the same data without
     regard run WORK/clean.yaml                               # the data without spans
+    python benchmarks/protect.py guided WORK                 # needs systran-align again
+    regard run WORK/guided.yaml                              # tags placed by supervised attention
     python -m benchmarks.protect outputs WORK MODEL NAME     # translates the texts with spans
     python benchmarks/protect.py judge WORK NAME             # needs systran-align again
 
@@ -15,12 +17,13 @@ its words in the output are linked to the words that it encloses in the source.
 """
 
 import gzip
+import itertools
 import json
 import os
 import random
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +31,17 @@ _FILES = {"train": "train", "val": "val", "test": "test_2016_flickr"}
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _TAGS = ["b", "i", "em", "u", 'a href="https://example.org/{}"', 'span class="x{}"', "g id={}"]
 _TAG = re.compile(r" *</[a-z]+>|<[a-z][^<>]*> *")
-_SPAN = re.compile(r"<[^<>]*>|https?://[^\s)]+|\{[0-9]\}|%s|\b[0-9][0-9.]*\b|\S+@\S+\.org")
+_INLINE = re.compile(r"<[^<>]*>|\{[0-9]\}|%s")
+_SPAN = re.compile(r"<[^<>]*>|https?://[^\s)<]+|\{[0-9]\}|%s|\b[0-9][0-9.]*\b|[\w.]+@\S+?\.org")
 
 _CONFIG = """name: {name}
 task: translation
 data:
   root: {folder}
-  train: {{source: {prefix}train.en, target: {prefix}train.de}}
-  eval: {{source: {prefix}val.en, target: {prefix}val.de}}
-  test: {{source: clean-test.en, target: clean-test.de}}
-{protect}  checks: {{target_overlap: null, near_overlap: null}}
+  train: {train}
+  eval: {val}
+  test: {test}
+{data}  checks: {{target_overlap: null, near_overlap: null}}
 tokenizer: {{type: bpe, vocab_size: 4000, shared: true}}
 model:
   embedding: 128
@@ -59,7 +63,7 @@ training:
   precision: float32
   backend: jax
   seed: 17
-search: {{type: beam, beam_size: 5, length_penalty: 1.0}}
+{training}search: {{type: beam, beam_size: 5, length_penalty: 1.0}}
 evaluation: {{metrics: [bleu], tokenize: 13a, thresholds: {{bleu: 3.0}}}}
 """
 
@@ -68,20 +72,35 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in _TOKEN.findall(text)]
 
 
-def _align(work: Path, pairs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[int, int]]]:
+def _align(
+    work: Path, pairs: Sequence[tuple[str, str]], name: str = "clean"
+) -> Iterator[list[tuple[int, int]]]:
     import systran_align
 
-    files = [str(work / "forward.bin"), str(work / "backward.bin")]
-    aligner = systran_align.Aligner(*files)
+    aligner = systran_align.Aligner(*_aligner_files(work, name))
     for source, target in pairs:
         links = aligner.align(_words(source), _words(target))["alignments"]
         yield [(int(s), int(t)) for s, t in links]
 
 
-def write_links(work: Path) -> None:
-    """Write the pairs of each split with their links."""
+def _train_aligner(work: Path, name: str, splits: Iterable[Sequence[tuple[str, str]]]) -> None:
     import systran_align
 
+    texts = work / f"{name}-pairs.txt"
+    with open(texts, "w", encoding="utf-8") as file:
+        for source, target in itertools.chain.from_iterable(splits):
+            file.write(f"{' '.join(_words(source))} ||| {' '.join(_words(target))}\n")
+    systran_align.generate_alignment_probabilities(
+        str(texts), *_aligner_files(work, name), favor_diagonal=True, optimize_tension=True
+    )
+
+
+def _aligner_files(work: Path, name: str) -> list[str]:
+    return [str(work / f"{name}-{side}.bin") for side in ("forward", "backward")]
+
+
+def write_links(work: Path) -> None:
+    """Write the pairs of each split with their links."""
     root = Path(os.environ["REGARD_DATA"], "multi30k")
     splits = {
         split: list(
@@ -89,17 +108,7 @@ def write_links(work: Path) -> None:
         )
         for split, name in _FILES.items()
     }
-    with open(work / "pairs.txt", "w", encoding="utf-8") as file:
-        for pairs in splits.values():
-            for source, target in pairs:
-                file.write(f"{' '.join(_words(source))} ||| {' '.join(_words(target))}\n")
-    systran_align.generate_alignment_probabilities(
-        str(work / "pairs.txt"),
-        str(work / "forward.bin"),
-        str(work / "backward.bin"),
-        favor_diagonal=True,
-        optimize_tension=True,
-    )
+    _train_aligner(work, "clean", splits.values())
     for split, pairs in splits.items():
         rows = [[*pair, links] for pair, links in zip(pairs, _align(work, pairs), strict=True)]
         (work / f"{split}.links.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -130,8 +139,16 @@ def write_data(work: Path) -> None:
         ("same", "", ""),
         ("clean", "clean-", ""),
     ):
-        text = _CONFIG.format(name=name, folder=work.absolute(), prefix=prefix, protect=section)
-        (work / f"{name}.yaml").write_text(text, encoding="utf-8")
+        names = {"train": f"{prefix}train", "val": f"{prefix}val", "test": "clean-test"}
+        files = {key: f"{{source: {x}.en, target: {x}.de}}" for key, x in names.items()}
+        _write_config(work, name, files, section)
+
+
+def _write_config(
+    work: Path, name: str, files: dict[str, str], data: str, training: str = ""
+) -> None:
+    text = _CONFIG.format(name=name, folder=work.absolute(), **files, data=data, training=training)
+    (work / f"{name}.yaml").write_text(text, encoding="utf-8")
 
 
 def _with_spans(
@@ -206,22 +223,64 @@ def _runs(sides: Any, links: list[list[int]]) -> list[tuple[tuple[int, int], tup
     return runs
 
 
+def write_guided(work: Path) -> None:
+    """Write the texts with spans, with links for guided alignment, and the configuration.
+
+    The links count the words that the model reads: without tags and placeholders.
+    """
+    files = {"train": "train", "val": "val", "test": "clean-test"}
+    pairs = {
+        split: [*zip(*(_read(work / f"{name}.{side}") for side in ("en", "de")), strict=True)]
+        for split, name in files.items()
+    }
+    plain = {
+        split: [(_INLINE.sub("", source), _INLINE.sub("", target)) for source, target in rows]
+        for split, rows in pairs.items()
+    }
+    _train_aligner(work, "guided", plain.values())
+    for split, texts in plain.items():
+        links = [
+            _word_links(*row) for row in zip(texts, _align(work, texts, "guided"), strict=True)
+        ]
+        cells = zip(*zip(*pairs[split], strict=True), links, strict=True)
+        rows = ["\t".join(cell.replace("\t", " ") for cell in row) for row in cells]
+        (work / f"guided-{split}.tsv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+    _write_config(
+        work,
+        "guided",
+        {split: f"guided-{split}.tsv" for split in files},
+        "  extra: [links]\n"
+        "  protect: {kinds: [urls, emails, numbers, markup, placeholders], placement: attention}\n",
+        "  guided_alignment: {links: links, weight: 0.2}\n",
+    )
+
+
+def _word_links(texts: tuple[str, str], links: Sequence[tuple[int, int]]) -> str:
+    """Return links of tokens as links of the words between spaces, in Pharaoh format."""
+    source, target = (
+        [len(text[: token.end()].split()) - 1 for token in _TOKEN.finditer(text)] for text in texts
+    )
+    return " ".join(f"{s}-{t}" for s, t in sorted({(source[s], target[t]) for s, t in links}))
+
+
+def _read(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
 def translate(work: Path, model: str, name: str) -> None:
     """Write the outputs of a model for the texts with spans, and for the clean ones."""
     from regard.pipeline.api.models import load_model, predict
 
     loaded = load_model(model)
     for split in ("test", "clean-test"):
-        sources = (work / f"{split}.en").read_text(encoding="utf-8").splitlines()
+        sources = _read(work / f"{split}.en")
         outputs = [row.hypothesis if row else "" for row in predict(loaded, sources)]
         (work / f"{split}.{name}").write_text("".join(f"{x}\n" for x in outputs), encoding="utf-8")
 
 
 def judge(work: Path, name: str) -> None:
     """Print how many outputs are well-formed, have all spans, and have tags on the right words."""
-    sources, outputs = (
-        (work / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", name)
-    )
+    sources, outputs = (_read(work / f"test.{side}") for side in ("en", name))
     plain = [
         (_TAG.sub(_space, s), _TAG.sub(_space, t)) for s, t in zip(sources, outputs, strict=True)
     ]
@@ -276,7 +335,13 @@ def _enclosed(text: str) -> dict[str, set[int]]:
 
 def main() -> None:
     """Run one of the steps above."""
-    steps: Any = {"links": write_links, "data": write_data, "outputs": translate, "judge": judge}
+    steps: Any = {
+        "links": write_links,
+        "data": write_data,
+        "guided": write_guided,
+        "outputs": translate,
+        "judge": judge,
+    }
     step, work, *rest = sys.argv[1:]
     steps[step](Path(work), *rest)
 

@@ -51,6 +51,11 @@ class NoiseOptions:
 Change = Callable[[str, NoiseOptions, np.random.Generator], str]
 
 
+def kind_label(kind: str) -> str:
+    """Return a key of ``KINDS`` in words, such as ``missing accents``."""
+    return kind.replace("_", " ")
+
+
 def noisy_features(features: Iterable[Feature]) -> list[str]:
     """Return the text inputs that may change: those without parts that a reference names."""
     features = list(features)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from regard.components.common.artifact_files import JsonFile
+from regard.core.text_noise import kind_label
 from regard.models.metrics.significance import Interval
 
 CANDIDATE, PRODUCTION = "candidate", "production"
@@ -121,7 +122,7 @@ class RobustnessResult(_Model):
     @property
     def label(self) -> str:
         """The kind in words."""
-        return self.kind.replace("_", " ")
+        return kind_label(self.kind)
 
 
 class Evaluation(JsonFile):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from regard.components.common.prediction_table import Row
 from regard.components.settings.evaluation import RobustnessConfig
-from regard.core.text_noise import NoiseOptions, change_text
+from regard.core.text_noise import NoiseOptions, change_text, kind_label
 
 
 def changes_of_rows(
@@ -43,8 +43,8 @@ class RowNoise:
 
     @property
     def label(self) -> str:
-        """The kind in words, such as ``missing accents``."""
-        return self.kind.replace("_", " ")
+        """The kind in words."""
+        return kind_label(self.kind)
 
     def __call__(self, row: Row, number: int) -> Row:
         """Return a row with changed inputs.

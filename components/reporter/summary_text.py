@@ -63,7 +63,10 @@ def _outcome(facts: RunFacts) -> str:
     if facts.run.status in _STATUS:
         return _STATUS[facts.run.status]
     if facts.pushed.get("pushed"):
-        return f"; it passed the evaluation gate and is version {facts.pushed['version']}"
+        version = f"version {facts.pushed['version']}"
+        if facts.blessing.get("blessed", True):
+            return f"; it passed the evaluation gate and is {version}"
+        return f"; it did not pass the evaluation gate, and was published as {version} all the same"
     if facts.blessing.get("blessed"):
         text = "; it passed the evaluation gate"
         return f"{text} but was not published" if facts.pushed else text

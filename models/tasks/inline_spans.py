@@ -1,17 +1,19 @@
 """Spans that attention places: they are taken out of sources, and put into outputs."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from regard.models.protected_spans import CLOSE, LITERALS, OPEN, PAIRS, SLOTS, symbol
-from regard.models.tasks.tag_placement import TagPlaces, place_tags
+from regard.models.tasks.tag_placement import TagPlaces, Tokens, place_tags
 from regard.models.tasks.text_preprocessing import to_dense
 from regard.models.vocabulary import EOS, PAD, SPACE, UNSPACED
 
 # A token that continues the word of the token before it.
 _CONTINUATION = r"[\pL\pM\pN](?s:.*)"
 _UNSPACED = f"[{UNSPACED}](?s:.*)"
+_PUNCTUATION = r"[\pP\pS]+"
 
 
 class InlineSpans(NamedTuple):
@@ -59,7 +61,11 @@ def take_out(
 
 
 def put_in(
-    ids: tf.RaggedTensor, weights: tf.Tensor, encoded: tf.Tensor, spans: InlineSpans, tokenizer: Any
+    ids: tf.RaggedTensor,
+    weights: tf.Tensor,
+    encoded: tf.Tensor,
+    spans: InlineSpans,
+    tokenizers: Mapping[str, Any],
 ) -> tf.RaggedTensor:
     """Return the tokens of outputs ``[n, (length)]`` with the spans of their sources.
 
@@ -68,13 +74,16 @@ def put_in(
         weights: ``[n, length, source]``, the attention.
         encoded: ``[n, source]``, the sources without the spans.
         spans: The spans of the sources, ``[n, SLOTS]``.
-        tokenizer: The tokenizer of the outputs.
+        tokenizers: The tokenizers of ``source`` and ``target``.
     """
-    dense = ids.to_tensor(-1)
+    dense, tokenizer = ids.to_tensor(-1), tokenizers["target"]
     weights = weights[:, : tf.shape(dense)[1]]
     is_word = (encoded != PAD) & (encoded != EOS)
     weights *= tf.cast(is_word, weights.dtype)[:, None]
-    return place_tags(dense, weights, _words(dense, tokenizer), _tag_places(spans, tokenizer))
+    strings = tokenizer.id_to_string(tf.maximum(dense, 0))
+    sources = tokenizers["source"].id_to_string(encoded)
+    tokens = Tokens(dense, _words(strings), _are_marks(strings), _are_marks(sources))
+    return place_tags(tokens, weights, _tag_places(spans, tokenizer))
 
 
 def _tag_places(spans: InlineSpans, tokenizer: Any) -> TagPlaces:
@@ -99,12 +108,17 @@ def _tag_places(spans: InlineSpans, tokenizer: Any) -> TagPlaces:
     return TagPlaces(order, bounds, pairs)
 
 
-def _words(ids: tf.Tensor, tokenizer: Any) -> tf.Tensor:
+def _words(strings: tf.Tensor) -> tf.Tensor:
     """Return the number of the word of each token; punctuation is a word of its own."""
-    strings = tokenizer.id_to_string(tf.maximum(ids, 0))
     continues = tf.strings.regex_full_match(strings, _CONTINUATION)
     continues &= ~tf.strings.regex_full_match(strings, _UNSPACED)
     return tf.cumsum(tf.cast(~continues, tf.int32), axis=1)
+
+
+def _are_marks(strings: tf.Tensor) -> tf.Tensor:
+    """Return which tokens are punctuation, with or without a space before it."""
+    plain = tf.strings.regex_replace(strings, SPACE, "")
+    return tf.strings.regex_full_match(plain, _PUNCTUATION)
 
 
 def _spaced_ids(tokenizer: Any) -> tf.Tensor:

@@ -30,26 +30,41 @@ class TagPlaces(NamedTuple):
         return self.order[:, :, 0] == self.order[:, :, 1]
 
 
-def place_tags(
-    ids: tf.Tensor, weights: tf.Tensor, words: tf.Tensor, places: TagPlaces
-) -> tf.RaggedTensor:
+class Tokens(NamedTuple):
+    """The tokens of outputs ``[batch, target]``, and of their sources ``[batch, source]``.
+
+    Attributes:
+        ids: The tokens of the outputs, -1 for padding.
+        words: The number of the word of each token of an output, not falling.
+        marks: Which tokens of an output are punctuation.
+        source_marks: Which tokens of a source are punctuation.
+    """
+
+    ids: tf.Tensor
+    words: tf.Tensor
+    marks: tf.Tensor
+    source_marks: tf.Tensor
+
+
+def place_tags(tokens: Tokens, weights: tf.Tensor, places: TagPlaces) -> tf.RaggedTensor:
     """Return the tokens of outputs with the tags of their sources.
 
     A pair encloses the run of words whose attention to the enclosed tokens of the source exceeds
     that to all others by the largest sum; words with most attention to them if there is none. A
     pair keeps its parent and shares no word with other pairs of the same parent. A single span
-    precedes the word that attends most to the token after it. What finds no words is at the end of
-    its parent.
+    precedes the word that attends most to the token after it. Punctuation neither begins nor ends a
+    run if the source encloses none. What finds no words is at the end of its parent.
 
     Args:
-        ids: ``[batch, target]``, the tokens, -1 for padding.
+        tokens: The tokens.
         weights: ``[batch, target, source]``, the attention; 0 for EOS and padding of the source.
-        words: ``[batch, target]``, the number of the word of each token, not falling.
         places: The tags.
     """
-    words = tf.where(ids >= 0, words, tf.shape(ids)[1])  # padding is one word
+    ids = tokens.ids
+    words = tf.where(ids >= 0, tokens.words, tf.shape(ids)[1])  # padding is one word
+    tokens = tokens._replace(words=words)
     parents, depths, is_ancestor = _tree(places)
-    runs = _find_runs(ids >= 0, _word_means(weights, words), words, places, parents)
+    runs = _find_runs(tokens, _word_means(weights, words), places, parents)
     is_empty = runs[:, :, 0] >= runs[:, :, 1]
     length = tf.reduce_sum(tf.cast(ids >= 0, tf.int32), 1)[:, None]
     # An empty pair is before the last tag of the innermost pair around it that is not empty.
@@ -73,10 +88,10 @@ def place_tags(
     )
     exists = places.order[:, :, 0] >= 0
     here = tf.range(tf.shape(ids)[1])[None] + tf.zeros_like(ids)
-    tokens = _keys(here, here * 0 + 2, here * 0, here * 0)
+    between = _keys(here, here * 0 + 2, here * 0, here * 0)
     keys = tf.concat(
         [
-            tf.where(ids >= 0, tokens, _LAST),
+            tf.where(ids >= 0, between, _LAST),
             tf.where(exists, first, _LAST),
             tf.where(exists & ~places.is_single, last, _LAST),
         ],
@@ -117,15 +132,13 @@ def _word_means(weights: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
 
 
 def _find_runs(
-    is_token: tf.Tensor,
-    weights: tf.Tensor,
-    words: tf.Tensor,
-    places: TagPlaces,
-    parents: tf.Tensor,
+    tokens: Tokens, weights: tf.Tensor, places: TagPlaces, parents: tf.Tensor
 ) -> tf.Tensor:
     """Return the first token of each span and the one after it, ``[batch, n, 2]``."""
+    is_token, words = tokens.ids >= 0, tokens.words
     columns = tf.range(tf.shape(weights)[1])[None]
     sums = tf.pad(tf.cumsum(weights, axis=2), [[0, 0], [0, 0], [1, 0]])
+    mark_counts = tf.pad(tf.cumsum(tf.cast(tokens.source_marks, tf.int32), 1), [[0, 0], [1, 0]])
     total = sums[:, :, -1]
     is_single = places.is_single
     numbers = tf.range(tf.shape(parents)[1])[None]
@@ -134,14 +147,20 @@ def _find_runs(
         bounds = tf.unstack(places.bounds[:, k], axis=1)
         low, high = (tf.gather(sums, bound, axis=2, batch_dims=1) for bound in bounds)
         inside = high - low
+        first, end = (tf.gather(mark_counts, bound, axis=1, batch_dims=1) for bound in bounds)
+        is_outside = tokens.marks & (first == end)[:, None]
         parent = parents[:, k]
         around = tf.gather(runs, tf.maximum(parent, 0), batch_dims=1)
         is_free = is_token & ((parent < 0)[:, None] | _within(around[:, None], columns)[:, 0])
         is_sibling = (parents == parent[:, None]) & (numbers < k) & ~is_single
         is_used = tf.reduce_any(_within(runs, columns) & is_sibling[:, :, None], axis=1)
         is_free &= ~is_used
-        run = _best_run(tf.where(is_free, 2 * inside - total, -1e3))
-        best = tf.argmax(tf.where(is_free, inside, -1.0), axis=1, output_type=tf.int32)
+        gains = 2 * inside - total
+        gains = tf.where(is_outside, tf.minimum(gains, 0.0), gains)
+        run = _best_run(tf.where(is_free, gains, -1e3))
+        # A word that is punctuation only if there is no other one.
+        ranks = tf.where(is_outside, inside - 2.0, inside)
+        best = tf.argmax(tf.where(is_free, ranks, -3.0), axis=1, output_type=tf.int32)
         word = words == tf.gather(words, best, batch_dims=1)[:, None]
         start = tf.argmax(word, axis=1, output_type=tf.int32)
         one = tf.stack([start, start + tf.reduce_sum(tf.cast(word, tf.int32), axis=1)], axis=1)

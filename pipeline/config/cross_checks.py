@@ -257,6 +257,11 @@ def _robustness(config: Config) -> Iterator[Problem]:
         yield Problem(path, f"does not apply to the task {config.task}, which reads no text")
     elif not choices:
         yield Problem(path, "needs a metric of outputs alone; add one to evaluation.metrics")
+    elif getattr(config.search, "long_source", None) == "refuse":
+        message = "changed inputs can have more tokens than max_source_length, which ends the run; "
+        yield Problem(
+            ("search", "long_source"), f"{message}use truncate, or remove {'.'.join(path)}"
+        )
     elif robustness.metric is not None and robustness.metric not in choices:
         yield Problem((*path, "metric"), unknown(robustness.metric, choices))
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from regard.models.tasks.copy_tokenizer import CopyTokenizer
 from regard.models.tasks.preprocessing import Columns, Tokenizers, single_values, to_ragged
-from regard.models.tasks.protecting_tokenizer import protect_pairs
+from regard.models.tasks.protected_texts import protect_pairs
 from regard.models.tasks.text_preprocessing import TextOutputPreprocessing, is_blank
 from regard.models.tasks.text_to_text.alignment_links import link_features
 from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig

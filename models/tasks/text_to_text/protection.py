@@ -13,13 +13,8 @@ from regard.models.settings.protect import ProtectConfig
 from regard.models.settings.search import SearchLimits
 from regard.models.tasks.copy_tokenizer import string_tokens
 from regard.models.tasks.inline_spans import InlineSpans, put_in, take_out
-from regard.models.tasks.protecting_tokenizer import (
-    ProtectedSources,
-    ProtectingTokenizer,
-    outlined,
-    protect_sources,
-    slots_of_tokens,
-)
+from regard.models.tasks.protected_sources import ProtectedSources, outlined, protect_sources
+from regard.models.tasks.protecting_tokenizer import ProtectingTokenizer, slots_of_tokens
 from regard.models.tasks.search_outputs import token_ids
 from regard.models.tasks.text_preprocessing import limit_characters
 from regard.models.vocabulary import PAD
@@ -96,7 +91,7 @@ class Protection:
             of_rows = InlineSpans(*(tf.gather(value, rows) for value in spans))
             _, weights = self._model.teacher_force(inputs, ids.to_tensor(PAD))
             weights = tf.cast(weights, tf.float32)
-            return put_in(ids, weights, inputs, of_rows, self._tokenizers["target"])
+            return put_in(ids, weights, inputs, of_rows, self._tokenizers)
 
         def put_in_some(ids: tf.RaggedTensor) -> tf.RaggedTensor:
             has_spans = tf.reduce_any(spans.order >= 0) & (tf.size(ids.values) > 0)

@@ -68,6 +68,14 @@ def test_summary_of_a_run_that_fails_the_gate(facts, tmp_path):
     assert summarize_run(facts).endswith("on 20 test rows; it did not pass the evaluation gate.")
 
 
+def test_summary_of_a_rejected_model_that_is_published(facts, tmp_path):
+    sample_runs.put(tmp_path, "blessing", "blessing.json", {"blessed": False, "sentence": "No."})
+    text = summarize_run(facts)
+    assert text.endswith(
+        "; it did not pass the evaluation gate, and was published as version 2 all the same."
+    )
+
+
 def test_summary_of_a_run_without_a_model(tmp_path):
     run = RunRecord(name="mine", failure=Failure(node="Trainer", error="no memory"))
     text = summarize_run(RunFacts(run, {}, "similarity"))

@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.models.tasks.tag_placement import TagPlaces, place_tags
+from regard.models.tasks.tag_placement import TagPlaces, Tokens, place_tags
 
 TAG = 100  # the id of the first tag; tag t opens with TAG + 2t and closes with TAG + 2t + 1
 
@@ -38,7 +38,8 @@ def cases(draw):
     random = np.random.default_rng(seed)
     weights = random.dirichlet(np.full(source, 0.3), size=target)
     words = np.cumsum(random.integers(0, 2, target))
-    return tree(draw, source), weights, words
+    marks = (random.random(target) < 0.3, random.random(source) < 0.3)
+    return tree(draw, source), weights, words, marks
 
 
 def places_of(events):
@@ -69,22 +70,30 @@ def parents_of(events):
     return parents
 
 
-def run_of(inside, total, words, free):
+def best_word(inside, words, free, marks):
+    """The word with the largest sum inside; punctuation only if nothing else is free."""
+    inside = np.round(inside, 6)  # equal sums in float32 are equal here
+    token = max(range(len(words)), key=lambda t: (free[t], not marks[t], inside[t], -t))
+    same = [t for t in range(len(words)) if words[t] == words[token]]
+    return (same[0], same[-1] + 1)
+
+
+def run_of(inside, total, words, free, marks):
     """The best run of free tokens by trying all, and the best word if no gain is above 0."""
     best, length = (0.0, 0, 0), len(words)
+    gains = 2 * inside - total
+    gains = np.where(marks, np.minimum(gains, 0), gains)
     for end in range(1, length + 1):
         for start in range(end - 1, -1, -1):
-            gain = sum(2 * inside[start:end] - total[start:end])
+            gain = sum(gains[start:end])
             if all(free[start:end]) and gain > best[0] + 1e-9:
                 best = gain, start, end
     if best[0] > 0:
         return best[1:]
-    token = max(range(length), key=lambda t: (free[t], inside[t], -t))
-    same = [t for t in range(length) if words[t] == words[token]]
-    return (same[0], same[-1] + 1)
+    return best_word(inside, words, free, marks)
 
 
-def expected_runs(events, weights, words):
+def expected_runs(events, weights, words, marks):
     means = np.array([weights[words == word].mean(0) for word in words])
     total, runs, parents = means.sum(1), {}, parents_of(events)
     for (first, end), tag in zip(places_of(events).bounds.numpy()[0], sorted(parents), strict=True):
@@ -99,35 +108,36 @@ def expected_runs(events, weights, words):
         free = [
             low <= t < high and not any(a <= t < b for a, b in siblings) for t in range(len(words))
         ]
+        outside = marks[0] & ~marks[1][first:end].any()
         if not any(free) or max(np.where(free, inside, 0)) <= 0:
             runs[tag] = (0, 0)
         elif kind == "single":
-            token = max(range(len(words)), key=lambda t: (free[t], inside[t], -t))
-            same = [t for t in range(len(words)) if words[t] == words[token]]
-            runs[tag] = (same[0], same[-1] + 1)
+            runs[tag] = best_word(inside, words, free, outside)
         else:
-            runs[tag] = run_of(inside, total, words, free)
+            runs[tag] = run_of(inside, total, words, free, outside)
     return runs
 
 
-def place(events, weights, words):
+def place(events, weights, words, marks=None):
     ids = np.arange(1, len(words) + 1)
+    no_marks = np.zeros(len(words), bool), np.zeros(weights.shape[1], bool)
+    marks, source_marks = marks or no_marks
     # The column of EOS, which has no weight.
     padded = np.pad(weights, [[0, 0], [0, 1]])[None].astype("float32")
-    result = place_tags(
+    tokens = Tokens(
         tf.constant(ids[None], tf.int32),
-        tf.constant(padded),
         tf.constant(words[None], tf.int32),
-        places_of(events),
+        tf.constant(marks[None]),
+        tf.constant(np.pad(source_marks, [0, 1])[None]),
     )
-    return result.to_list()[0]
+    return place_tags(tokens, tf.constant(padded), places_of(events)).to_list()[0]
 
 
 @settings(deadline=None, max_examples=60)
 @given(cases())
 def test_random_trees(case):
-    events, weights, words = case
-    result = place(events, weights, words)
+    events, weights, words, marks = case
+    result = place(events, weights, words, marks)
     assert [token for token in result if token < TAG] == list(range(1, len(words) + 1))
     kinds = {tag: kind for kind, tag, _ in reversed(events) if tag is not None}
     needed = [TAG + 2 * t for t in kinds] + [TAG + 2 * t + 1 for t in kinds if kinds[t] == "open"]
@@ -148,7 +158,7 @@ def test_random_trees(case):
                 stack.append(tag)
             starts[tag] = position
     assert not stack
-    for tag, (start, end) in expected_runs(events, weights, words).items():
+    for tag, (start, end) in expected_runs(events, weights, words, marks).items():
         if start < end:
             assert starts[tag] == start
             assert kinds[tag] == "single" or ends[tag] == (start, end)
@@ -168,14 +178,33 @@ def test_all_tokens_of_a_word_are_enclosed():
     assert place(events, weights, np.array([1, 1, 2])) == [100, 1, 2, 101, 3]
 
 
+def test_a_pair_around_words_does_not_enclose_the_full_stop():
+    # "a <b>dog</b> ." and "ein Hund .", and the same with "<b>dog .</b>"
+    token = [("token", None, column) for column in range(3)]
+    opens, closes = ("open", 0, 1), [("close", 0, column) for column in range(4)]
+    weights = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.8, 0.2]])
+    marks = np.array([False, False, True]), np.array([False, False, True])
+    words = np.array([1, 2, 3])
+    events = [token[0], opens, token[1], closes[2], token[2]]
+    assert place(events, weights, words, marks) == [1, 100, 2, 101, 3]
+    events = [token[0], opens, token[1], token[2], closes[3]]
+    assert place(events, weights, words, marks) == [1, 100, 2, 3, 101]
+
+
+def test_a_run_keeps_the_hyphen_between_its_words():
+    events = [("open", 0, 0), ("token", None, 0), ("close", 0, 1), ("token", None, 1)]
+    weights = np.array([[0.9, 0.1], [0.3, 0.7], [0.9, 0.1], [0.1, 0.9]])
+    marks = np.array([False, True, False, False]), np.zeros(2, bool)
+    assert place(events, weights, np.array([1, 2, 3, 4]), marks) == [100, 1, 2, 3, 101, 4]
+
+
 def test_rows_without_tags_and_padding():
     places = places_of([("open", 0, 0), ("token", None, 0), ("close", 0, 1)])
     none = TagPlaces(places.order * 0 - 1, places.bounds * 0, places.ids * 0)
     both = TagPlaces(*(tf.concat(pair, 0) for pair in zip(places, none, strict=True)))
-    result = place_tags(
-        tf.constant([[5, -1], [6, 7]]),
-        tf.constant([[[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]]),
-        tf.constant([[1, 1], [1, 2]]),
-        both,
-    )
+    ids = tf.constant([[5, -1], [6, 7]])
+    marks = tf.zeros([2, 2], tf.bool)
+    tokens = Tokens(ids, tf.constant([[1, 1], [1, 2]]), marks, marks)
+    weights = tf.constant([[[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
+    result = place_tags(tokens, weights, both)
     assert result.to_list() == [[100, 5, 101], [6, 7]]

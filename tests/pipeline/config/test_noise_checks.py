@@ -79,3 +79,9 @@ def test_only_texts_are_changed(section, rest, wrong, tmp_path: Path) -> None:
         compare(problems_of(tmp_path, text), [f"2: evaluation.robustness{wrong}"])
     else:
         assert load_text(tmp_path, text).evaluation.robustness.measured_kinds
+
+
+def test_a_model_that_refuses_long_sources_cannot_read_changed_ones(tmp_path: Path) -> None:
+    text = "name: x\nevaluation: {robustness: {}}\nsearch: {long_source: refuse}\n"
+    (problem,) = problems_of(tmp_path, f"{text}data: {{train: a.jsonl}}\n")
+    assert problem.startswith("3: search.long_source: ")

@@ -1,4 +1,4 @@
-"""Protected spans become symbols, and symbols the same spans."""
+"""Protected spans of sources become symbols, and symbols the same spans."""
 
 import re
 
@@ -7,26 +7,16 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.models.protected_spans import CLOSE, LITERALS, OPEN, PAIRS, SLOTS, symbol
+from regard.models.protected_spans import LITERALS, SLOTS, symbol
 from regard.models.settings.protect import NumberRule, ProtectConfig
-from regard.models.tasks.protecting_tokenizer import protect_pairs, protect_sources, restore
-from regard.models.tasks.span_finding import match_pairs
+from regard.models.tasks.protected_sources import protect_sources, restore
+from tests.models.tasks.readable_symbols import ALL, readable
 
-KINDS = ("urls", "emails", "numbers", "markup", "placeholders")
-ALL = ProtectConfig(kinds=KINDS)
 PIECES = [
     *("<b>", "</b>", "<i>", "</i>", "<br/>", "<a href='x'>", "</a>", "&amp;", "<", ">"),
     *(" ", "  ", "\n", ".", "a", "dog", "ä", "人", "7", "3.5", "{0}", "%s", "http://x.y/z?q=1"),
     *("me@x.org", "\u00a0", "\ufffd", "%", "{", "\t"),
 ]
-
-
-def readable(text):
-    """A protected text with names for symbols: L0, <0 and >0."""
-    names = {symbol(i): f"L{i}" for i in range(LITERALS)}
-    names |= {symbol(OPEN + i): f"<{i}" for i in range(PAIRS)}
-    names |= {symbol(CLOSE + i): f">{i}" for i in range(PAIRS)}
-    return "".join(names.get(letter, letter) for letter in text)
 
 
 def protected(*texts, config=ALL):
@@ -112,72 +102,6 @@ def test_numbers_are_converted_by_rules():
 def test_own_patterns_come_before_other_kinds():
     config = ProtectConfig(kinds=("numbers",), patterns=("[A-Z]{2}-[0-9]+",))
     assert protected("AB-12 and 12", config=config)[0] == ["L0 and L1"]
-
-
-def pairs(source, *targets, config=ALL):
-    sources, references = protect_pairs(
-        tf.constant([source]), tf.ragged.constant([list(targets)], dtype=tf.string), config
-    )
-    texts = [sources.numpy()[0], *references.values.numpy()]
-    # The first number depends on the text.
-    letters = [re.sub(r"(?<=[L<>])[0-9]+", "", readable(text.decode())) for text in texts]
-    return letters, [readable(text.decode()) for text in texts]
-
-
-def test_training_texts_have_symbols_for_spans_of_both_sides():
-    letters, texts = pairs("A <b>dog</b> runs 5 km to x.y 7", "In 7 Tagen <b>ein Hund</b> x 4")
-    assert letters == ["A< dog> runs 5 km to x.y L", "In L Tagen< ein Hund> x 4"]
-    numbers = [sorted(re.findall(r"[L<>][0-9]+", text)) for text in texts]
-    assert numbers[0] == numbers[1]
-
-
-def test_equal_spans_correspond_in_their_order():
-    letters, texts = pairs("5 and 5", "5 und 5 und 5")
-    assert letters == ["L and L", "L und L und 5"]
-    assert re.findall("L[0-9]+", texts[0]) == re.findall("L[0-9]+", texts[1])
-
-
-def test_all_targets_need_a_span():
-    assert pairs("5 and 6", "5, 6", "6")[0] == ["5 and L", "5, L", "L"]
-
-
-def test_rows_without_targets_stay_text():
-    assert pairs("5 and <b>x</b>")[0] == ["5 and <b>x</b>"]
-
-
-def test_training_texts_without_what_attention_places():
-    config = ProtectConfig(kinds=KINDS, placement="attention")
-    letters, _ = pairs("A <b>dog</b> {0} runs 5</p>", "Ein <b>Hund</b> 5</p>", config=config)
-    assert letters == ["A dog  runs LL", "Ein Hund LL"]
-
-
-def test_all_symbols_are_trained():
-    sources = tf.constant([f"x{i} 5" for i in range(400)])
-    targets = tf.RaggedTensor.from_row_lengths(sources, [1] * 400)
-    texts = protect_pairs(sources, targets, ALL)[0].numpy()
-    first = [readable(text.decode()).split()[1] for text in texts]
-    assert set(first) == {f"L{i}" for i in range(LITERALS)}
-    assert first.count("L0") > 150
-
-
-def partners(tags):
-    """The pairs of a sequence of tags, by a stack."""
-    result, stack = [-1] * len(tags), []
-    for place, (sign, name) in enumerate(tags):
-        if sign > 0:
-            stack.append(place)
-        elif any(tags[other][1] == name for other in stack):
-            while tags[(other := stack.pop())][1] != name:
-                pass
-            result[place], result[other] = other, place
-    return result
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([1, -1]), st.integers(0, 2)), min_size=1, max_size=12))
-def test_pairs_of_tags(tags):
-    signs, names = (tf.constant([[tag[i] for tag in tags]]) for i in (0, 1))
-    assert match_pairs(signs, names).numpy()[0].tolist() == partners(tags)
 
 
 @pytest.mark.parametrize("config", [ALL, ProtectConfig(kinds=("urls",))])

@@ -14,8 +14,9 @@ from regard.core.regular_files import read_regular
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 _MAX_JSON_BYTES = 64 << 20  # a tokenizer.json of 256,000 tokens has 32 MB
 _MAX_CARD_BYTES = 4 << 20
-# The maximum length of an output.
-_TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 3.0, 50
+# The maximum lengths of an output and of a source.
+_TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 2.0, 50
+_MAX_SOURCE = 256
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 # What changes the outputs of ``generate`` in a way that no search of Regard has, with the values
 # that change nothing.
@@ -194,7 +195,7 @@ class HuggingFaceConfig:
         search = {
             "max_length_factor": _TOKENS_PER_SOURCE_TOKEN,
             "max_length_offset": max(min(longest, _MORE_TOKENS), 1),
-            "max_source_length": max(max_source - 1, 1),
+            "max_source_length": max(min(max_source - 1, _MAX_SOURCE), 1),
             "no_repeat_ngram_size": generation.get("no_repeat_ngram_size") or 0,
         }
         beam_size = generation.get("num_beams") or 1

@@ -14,6 +14,7 @@ from regard.core.regular_files import read_regular
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 _MAX_JSON_BYTES = 64 << 20  # a tokenizer.json of 256,000 tokens has 32 MB
 _MAX_CARD_BYTES = 4 << 20
+_MAX_INTEGER = 1_000_000  # the largest vocabulary
 # The maximum lengths of an output and of a source.
 _TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 2.0, 50
 _MAX_SOURCE = 256
@@ -129,15 +130,17 @@ class HuggingFaceConfig:
             raise self.error(name, f"is {value!r}; only {listed} can be imported")
 
     def integer(self, name: str, default: int | None = None, minimum: int = 0) -> int:
-        """Return a setting that is an integer.
+        """Return a setting that is an integer of at least ``minimum``.
 
         Raises:
-            UserError: it is missing or no integer of at least ``minimum``.
+            UserError: it is missing or something else.
         """
         value = self.get(name, default)
-        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-            raise self.error(name, f"is {value!r} instead of an integer from {minimum}")
-        return value
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer or not minimum <= value <= _MAX_INTEGER:
+            allowed = f"an integer from {minimum} to {_MAX_INTEGER:,}"
+            raise self.error(name, f"is {value!r} instead of {allowed}")
+        return int(value)
 
     def number(self, name: str, default: float) -> float:
         """Return a setting that is a number."""
@@ -161,7 +164,7 @@ class HuggingFaceConfig:
             options: further settings.
         """
         activation = self.get("activation_function", "gelu")
-        if activation not in _ACTIVATIONS:
+        if not isinstance(activation, str) or activation not in _ACTIVATIONS:
             listed = ", ".join(_ACTIVATIONS)
             raise self.error("activation_function", f"is {activation!r}; supported: {listed}")
         return {
@@ -186,31 +189,38 @@ class HuggingFaceConfig:
             length_offset: the number of forced tokens at the beginning of an output, which count
                 for the length penalty.
         """
-        generation = self._generation
         # The maximum includes the decoder's first input and EOS.
-        longest = generation.get("max_length") or self.get("max_length", 20)
-        if generation.get("max_new_tokens"):
-            longest = generation["max_new_tokens"] + 1
+        longest = self._generation_number("max_length", self.integer("max_length", 20), 1)
+        if self._generation.get("max_new_tokens"):
+            longest = self._generation_number("max_new_tokens", 1, 1) + 1
         longest = int(longest) - 2 - int(length_offset)
         search = {
             "max_length_factor": _TOKENS_PER_SOURCE_TOKEN,
             "max_length_offset": max(min(longest, _MORE_TOKENS), 1),
             "max_source_length": max(min(max_source - 1, _MAX_SOURCE), 1),
-            "no_repeat_ngram_size": generation.get("no_repeat_ngram_size") or 0,
+            "no_repeat_ngram_size": int(self._generation_number("no_repeat_ngram_size", 0, 0)),
         }
-        beam_size = generation.get("num_beams") or 1
+        beam_size = int(self._generation_number("num_beams", 1, 1))
         if beam_size == 1:
             return {"type": "greedy", **search}
-        is_early = generation.get("early_stopping") is True
-        penalty = generation.get("length_penalty")
+        is_early = self._generation.get("early_stopping") is True
         return {
             "type": "beam",
             "beam_size": beam_size,
-            "length_penalty": 1.0 if penalty is None else penalty,
+            "length_penalty": self._generation_number("length_penalty", 1.0, 0),
             "length_offset": length_offset,
             "patience": 1.0 if is_early else "present_length",
             **search,
         }
+
+    def _generation_number(self, name: str, default: float, minimum: float) -> float:
+        """Return a number of the settings of ``generate``."""
+        value = self._generation.get(name)
+        value = default if value is None else value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not minimum <= value <= _MAX_INTEGER:
+            raise self.error(name, f"is {value!r}, which no search of Regard does")
+        return value
 
     @property
     def renormalizes(self) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from regard.components.importing.foreign_model import WeightReader
+from regard.components.importing.tensor_file import TensorFile
 from regard.components.importing.token_table import NEVER, TokenTable
 from regard.core.errors import UserError
 
@@ -49,6 +51,10 @@ class HuggingFaceWeights(WeightReader):
         path: the file.
         sides: the tokens of the ``encoder`` and the ``decoder``.
         never: further ids of the target that no output has.
+        model: the section ``model``, whose sizes the tensors must have.
+
+    Raises:
+        UserError: the tensors have other sizes.
 
     Attributes:
         sides: the tokens of both sides.
@@ -57,14 +63,39 @@ class HuggingFaceWeights(WeightReader):
 
     def __init__(
         self,
-        tensors: Mapping[str, np.ndarray],
+        tensors: TensorFile,
         path: Path,
         sides: Mapping[str, TokenTable],
-        never: Sequence[int] = (),
+        never: Sequence[int],
+        model: Mapping[str, Any],
     ):
         self.sides, self._tensors, self._path = sides, tensors, path
         self.never = np.array([*sides["decoder"].copies, *never])
         self._used: set[str] = set()
+        for side, table in sides.items():
+            self._check_sizes(side, model[side], (table.size, model["embedding"]))
+
+    def _check_sizes(
+        self, side: str, section: Mapping[str, Any], vocabulary: tuple[int, int]
+    ) -> None:
+        """Compare sizes before anything is built, which wrong settings could make too large."""
+        prefix = f"model.{side}.layers."
+        layers = {name.split(".")[3] for name in self._tensors if name.startswith(prefix)}
+        if len(layers) != section["layers"]:
+            self._refuse_sizes(f"{side}_layers", section["layers"], len(layers))
+        shapes = {
+            f"{side}_ffn_dim": (f"{prefix}0.fc1.weight", (section["feed_forward"], vocabulary[1])),
+            "d_model or vocab_size": (self._table_name(side), vocabulary),
+        }
+        for setting, (name, expected) in shapes.items():
+            tensor = self._tensors.tensors.get(name)
+            if tensor is not None and tensor.shape != expected:
+                self._refuse_sizes(setting, expected, tensor.shape)
+
+    def _refuse_sizes(self, setting: str, value: object, found: object) -> None:
+        message = f"{setting}: {value} in config.json, and {found} in the weights."
+        remedy = "Fetch both files again: they belong to different models."
+        raise UserError(message, str(self._path), remedy)
 
     def __call__(self, name: str) -> np.ndarray:
         """Return a weight as float32.
@@ -75,7 +106,7 @@ class HuggingFaceWeights(WeightReader):
         side, _, rest = name.partition("/")
         part, _, kind = rest.rpartition("/")
         if rest == "embedding/table":
-            return self._table(side)[self.sides[side].rows]
+            return self._read(self._table_name(side))[self.sides[side].rows]
         if rest == "logits_bias" or part == "logits":
             return self._output(kind)
         if rest.startswith("norm/"):
@@ -87,11 +118,11 @@ class HuggingFaceWeights(WeightReader):
             values = [value.T for value in values]
         return np.concatenate(values, axis=-1)
 
-    def _table(self, side: str) -> np.ndarray:
+    def _table_name(self, side: str) -> str:
         own = f"model.{side}.embed_tokens.weight"
         if own not in self._tensors and _SHARED not in self._tensors:
-            return self._read("lm_head.weight")  # tied, and stored only once
-        return self._read(own if own in self._tensors else _SHARED)
+            return "lm_head.weight"  # tied, and stored only once
+        return own if own in self._tensors else _SHARED
 
     def _output(self, kind: str) -> np.ndarray:
         rows = self.sides["decoder"].rows

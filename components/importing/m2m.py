@@ -102,7 +102,11 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
         config=TrainerConfig.model_validate(settings),
         tokenizers={"source": tokenizer, "target": tokenizer},
         read_weight=HuggingFaceWeights(
-            open_weights(weights), weights, {"encoder": table, "decoder": table}, never
+            open_weights(weights),
+            weights,
+            {"encoder": table, "decoder": table},
+            never,
+            settings["model"],
         ),
         files=[*config.files, _MODEL, *vocabulary_files, weights.name],
         licence=config.licence(),

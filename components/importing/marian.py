@@ -100,7 +100,9 @@ def read_marian(folder: Path) -> ForeignModel:
         folder=folder,
         config=TrainerConfig.model_validate(settings),
         tokenizers=tokenizers,
-        read_weight=HuggingFaceWeights(open_weights(weights), weights, sides, never),
+        read_weight=HuggingFaceWeights(
+            open_weights(weights), weights, sides, never, settings["model"]
+        ),
         files=[*config.files, *_MODELS.values(), *_vocabulary_files(is_shared), weights.name],
         licence=config.licence(),
     )

@@ -26,12 +26,14 @@ class TokenTable:
         symbols: the texts of the symbols of the user.
         rows: the row of each id in the foreign matrices.
         copies: the ids whose row is a copy of another one's, and which no output has.
+        size: the number of foreign ids.
     """
 
     tokens: Sequence[str]
     symbols: Sequence[str]
     rows: np.ndarray
     copies: np.ndarray
+    size: int
 
     @classmethod
     def create(
@@ -67,6 +69,7 @@ class TokenTable:
             list(symbols),
             np.array([*rows, *symbols.values()]),
             np.array(copies),
+            len(texts),
         )
 
     def id_of(self, foreign: int) -> int:

@@ -227,3 +227,63 @@ def test_penalties_are_part_of_the_training_alone():
 def test_an_unknown_penalty():
     with pytest.raises(ValueError, match=r"Unknown penalty 'covrage'. Did you mean coverage"):
         make(penalties={"covrage": 1.0})
+
+
+# The decoder of a source that begins with 5 first reads 8, of one that begins with 4 it reads 7.
+FIRST = [(5, 8), (4, 7)]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_first_token_is_read_before_the_output(pair):
+    plain, model = make(pair), make(pair, first_tokens=FIRST)
+    model.set_weights(plain.get_weights())
+    logits, alignment = model.teacher_force(SOURCE, TARGET)
+    inputs = np.array([[BOS, 8, 4, 5, 0], [BOS, 7, 7, 6, 5]], "int32")
+    expected = plain.decoder.unroll(inputs, plain.encode(SOURCE))
+    assert_close(logits, np.asarray(expected[0])[:, 1:])
+    assert_close(alignment, np.asarray(expected[1])[:, 1:])
+    np.testing.assert_array_equal(model.decoder_inputs(SOURCE, TARGET), inputs)
+    outputs = model({"source": SOURCE, "target": TARGET})
+    assert_close(outputs["logits"], logits)
+
+
+@pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3, 0.6, n_best=2)])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_searches_with_first_tokens_find_what_forced_scoring_confirms(pair, search):
+    model, limits = make(pair, first_tokens=FIRST), np.array([5, 3])
+    result = model.search(SOURCE, search, limits)
+    for number in range(search.hypotheses):
+        ids = np.asarray(result.ids)[:, number]
+        assert_close(model.score(SOURCE, ids), np.asarray(result.log_probabilities)[:, number])
+    for row in range(2):
+        single = model.search(SOURCE[row : row + 1], search, limits[row : row + 1])
+        length = int(np.asarray(single.lengths)[0, 0])
+        np.testing.assert_array_equal(
+            np.asarray(single.ids)[0, 0, :length], np.asarray(result.ids)[row, 0, :length]
+        )
+    if isinstance(search, GreedySearch):
+        first = np.asarray(model.teacher_force(SOURCE, np.asarray(result.ids)[:, 0])[0])[:, 0]
+        best = first.copy()
+        best[:, [0, BOS]] = -np.inf
+        np.testing.assert_array_equal(np.asarray(result.ids)[:, 0, 0], best.argmax(axis=1))
+
+
+def test_the_attention_of_a_first_token_belongs_to_the_beginning():
+    plain, model = make("transformer"), make("transformer", first_tokens=FIRST)
+    model.set_weights(plain.get_weights())
+    weights = model.heads(SOURCE, TARGET)
+    inputs = model.decoder_inputs(SOURCE, TARGET)
+    expected = plain.decoder.heads(inputs, plain.encode(SOURCE))
+    assert_close(weights["cross"], np.asarray(expected["cross"])[..., 1:, :])
+    own = np.asarray(expected["target"])[..., 1:, :]
+    begin = own[..., :2].sum(axis=-1, keepdims=True)
+    assert_close(weights["target"], np.concatenate([begin, own[..., 2:]], axis=-1))
+    assert_close(np.asarray(weights["target"])[0].sum(axis=-1), np.ones((2, 2, 4)))
+
+
+def test_first_tokens_are_part_of_the_saved_model():
+    model = make("transformer", first_tokens=FIRST)
+    copy = Seq2Seq.from_config(model.get_config())
+    copy.build()
+    copy.set_weights(model.get_weights())
+    assert_close(copy.score(SOURCE, TARGET), model.score(SOURCE, TARGET))

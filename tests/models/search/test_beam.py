@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.search import BeamSearch, GreedySearch
-from regard.models.search.beam import MIN_COVERAGE
+from regard.models.search.beam import MIN_COVERAGE, PRESENT_LENGTH
 from regard.models.search.candidates import _flat_indices
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search import reference
@@ -15,17 +15,20 @@ from tests.tolerances import assert_close, close_to
 TOY = Toy()
 
 
-def penalised(toy, row, target, alpha, beta):
+def penalised(toy, row, target, alpha, beta, offset=5):
     """Wu et al. 2016, eq. 14, and the log-probability in it."""
     logp, alignments = toy.follow(row, target)
     total = sum(logp[t, token] for t, token in enumerate(target))
     attended = alignments.sum(0)[toy.mask[row]]
     coverage = np.log(np.clip(attended, MIN_COVERAGE, 1.0)).sum()
-    return total / ((5 + len(target)) / 6) ** alpha + beta * coverage, total
+    return total / ((offset + len(target)) / (offset + 1)) ** alpha + beta * coverage, total
 
 
-def plain_beam(toy, row, size, limit, alpha, beta, sufficient=np.inf):
-    """All that a beam comes across until its limit or until enough have ended, the best first."""
+def plain_beam(toy, row, size, limit, alpha, beta, sufficient=np.inf, present_length=False):
+    """All that a beam comes across until its limit or until enough have ended, the best first.
+
+    With ``present_length``, also until ``size`` are better than each prefix if it ended now.
+    """
     alive, completed = [((), 0.0)], []
     for length in range(1, limit + 1):
         options = []
@@ -40,6 +43,10 @@ def plain_beam(toy, row, size, limit, alpha, beta, sufficient=np.inf):
         alive = [option for option in options if option[0][-1] != EOS][:size]
         if len(completed) >= sufficient:
             break
+        if present_length and alive and len(completed) >= size:
+            worst = sorted((score for _, score, _ in completed), reverse=True)[size - 1]
+            if worst >= alive[0][1] / ((5 + length) / 6) ** alpha:
+                break
     return sorted(completed, key=lambda option: -option[1])
 
 
@@ -124,6 +131,36 @@ def test_patience_ends_a_row_when_so_many_have_ended(patience):
             differ.append(expected != plain_beam(*settings)[:2])
     # The patient find what there is, the impatient something else here and there.
     assert any(differ) == (patience < 4.0)
+
+
+@pytest.mark.parametrize("n_best", [1, 2])
+def test_the_present_length_ends_a_row_when_no_prefix_would_be_better_now(n_best):
+    size, limits, differ = 2, np.array([6, 10, 9]), []
+    search = BeamSearch(size, 3.0, n_best=n_best, patience=PRESENT_LENGTH)
+    for toy in (TOY, Toy(scale=1.5, seed=2), Toy(scale=2.5, seed=0)):
+        result = arrays(search(toy.step, toy.state(), limits))
+        for row in range(3):
+            settings = toy, row, size, limits[row], 3.0, 0.0
+            expected = plain_beam(*settings, present_length=True)[:n_best]
+            assert targets_of(result, row) == [target for target, _, _ in expected]
+            differ.append(expected != plain_beam(*settings)[:n_best])
+    assert any(differ)  # longer hypotheses would have been better
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+def test_the_offset_of_the_length_penalty(offset):
+    """0 divides by a power of the length, as Marian, fairseq and Hugging Face's generate do."""
+    limit, alpha = 4, 1.5
+    search = BeamSearch(5**3, alpha, length_offset=offset)
+    result = arrays(search(TOY.step, TOY.state(), np.full(3, limit)))
+    for row in range(3):
+        every = {
+            target: penalised(TOY, row, target, alpha, 0.0, offset)[0]
+            for target in TOY.targets(limit)
+        }
+        ranked = sorted(every, key=lambda target: -every[target])[:10]
+        assert targets_of(result, row)[:10] == ranked
+        assert_close(result.scores[row, :10], [every[t] for t in ranked], roundings=1000)
 
 
 def test_the_best_alone_takes_fewer_steps():

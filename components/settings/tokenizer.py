@@ -30,9 +30,10 @@ def _files_tag(value: Any) -> str | None:
     return "[paths]" if isinstance(value, dict) else None
 
 
+_Path = Annotated[str, Field(min_length=1)]
 # A tag in brackets is no part of a key in messages.
 _Files = Annotated[
-    Annotated[str, Tag("[path]")] | Annotated[dict[str, str], Tag("[paths]")],
+    Annotated[_Path, Tag("[path]")] | Annotated[dict[str, _Path], Tag("[paths]")],
     Discriminator(
         _files_tag,
         custom_error_type="path_or_paths",

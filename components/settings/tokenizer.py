@@ -58,7 +58,7 @@ class TokenizerConfig(Section):
         vocab_limit: If the corpus is too small for vocab_size: hard fails, soft uses a smaller
             vocabulary.
         input_sentence_size: Maximum number of sentences to train on; larger corpora are sampled by
-            hash. With model, at most 100,000 are read to measure its coverage.
+            hash. With model, at most 20,000 are read to measure its coverage.
         normalization: Unicode normalization before tokenization; _cf also folds case. U+200C stays
             between letters if the training text has it there.
         punctuation: split: separate punctuation from words, as word vectors need it; it is not

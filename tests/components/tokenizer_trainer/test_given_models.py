@@ -133,6 +133,17 @@ def test_invalid_models(tmp_path: Path, change: str) -> None:
     assert "cannot be used" in refusal(path).message
 
 
+@pytest.mark.parametrize("part", ["trainer_spec", "normalizer_spec"])
+def test_models_that_do_not_mark_the_beginning_of_words(tmp_path: Path, part: str) -> None:
+    fields = parse_model_fields(FOREIGN)
+    if part == "trainer_spec":
+        fields.trainer_spec.treat_whitespace_as_suffix = True
+    else:
+        fields.normalizer_spec.escape_whitespaces = False
+    (path := tmp_path / "a.model").write_bytes(fields.SerializeToString())
+    assert "sign of a space" in refusal(path).message
+
+
 def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "several").mkdir()

@@ -202,7 +202,9 @@ def _check_settings(model: GivenModel, config: TokenizerConfig, where: str | Non
     pairs: list[tuple[str, str, str]] = [("type", config.type, model.type)]
     if model.normalization in _NORMALIZATIONS:
         pairs.append(("normalization", config.normalization, model.normalization))
-    for key, setting, value in pairs:
-        if setting != value:
-            message = f"tokenizer.{key} is {setting}, and that of {model.name} is {value}."
-            raise DataError(message, where, f"Set tokenizer.{key} to {value}.")
+    changes = [(key, setting, value) for key, setting, value in pairs if setting != value]
+    if changes:
+        settings = " and ".join(f"tokenizer.{key} is {setting}" for key, setting, _ in changes)
+        values = " and ".join(f"{key} {value}" for key, _, value in changes)
+        remedy = " and ".join(f"tokenizer.{key} to {value}" for key, _, value in changes)
+        raise DataError(f"{settings}, but {model.name} has {values}.", where, f"Set {remedy}.")

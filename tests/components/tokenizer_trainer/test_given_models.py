@@ -72,6 +72,13 @@ def test_the_normalization_must_be_that_of_the_model(tmp_path: Path, rules: str)
     assert refusal(path).remedy == f"Set tokenizer.normalization to {rules}."
 
 
+def test_both_differences_are_reported_at_once(tmp_path: Path) -> None:
+    model = train_foreign_model(kind="bpe", normalization_rule_name="identity")
+    (path := tmp_path / "a.model").write_bytes(model)
+    remedy = "Set tokenizer.type to bpe and tokenizer.normalization to identity."
+    assert refusal(path).remedy == remedy
+
+
 def test_own_rules_are_not_compared(tmp_path: Path) -> None:
     (tmp_path / "rules.tsv").write_text("41\t62\n")
     model = train_foreign_model(normalization_rule_tsv=str(tmp_path / "rules.tsv"))

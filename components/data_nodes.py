@@ -246,6 +246,10 @@ class TokenizerTrainer(Component):
         if model_digests is None and config is not None:
             files = config.model_paths(description.text_features)
             model_digests = arguments.digests(("tokenizer", "model"), files)
+            if config.model is not None and set(files) != set(description.text_features):
+                names = ", ".join(description.text_features)
+                message = f"A file for each of {names} is needed, or one path for all of them."
+                arguments.add(("tokenizer", "model"), message)
         arguments.check()
         tag_names = tag_config.known if tag_config is not None else ()
         texts, is_protected = description.text_features, protect is not None

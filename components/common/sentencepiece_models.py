@@ -23,6 +23,7 @@ _TOKEN_FIELDS = {
 _TRAINER_FIELDS = {
     "model_type": (3, "INT32", UNIGRAM),
     "vocab_size": (4, "INT32", 8000),
+    "treat_whitespace_as_suffix": (24, "BOOL", None),
     "user_defined_symbols": (31, "STRING", None),
     "byte_fallback": (35, "BOOL", None),
     "unk_id": (40, "INT32", 0),

@@ -30,9 +30,10 @@ def _files_tag(value: Any) -> str | None:
     return "[paths]" if isinstance(value, dict) else None
 
 
+_Path = Annotated[str, Field(min_length=1)]
 # A tag in brackets is no part of a key in messages.
 _Files = Annotated[
-    Annotated[str, Tag("[path]")] | Annotated[dict[str, str], Tag("[paths]")],
+    Annotated[_Path, Tag("[path]")] | Annotated[dict[str, _Path], Tag("[paths]")],
     Discriminator(
         _files_tag,
         custom_error_type="path_or_paths",
@@ -57,7 +58,7 @@ class TokenizerConfig(Section):
         vocab_limit: If the corpus is too small for vocab_size: hard fails, soft uses a smaller
             vocabulary.
         input_sentence_size: Maximum number of sentences to train on; larger corpora are sampled by
-            hash. With model, at most 100,000 are read to measure its coverage.
+            hash. With model, at most 20,000 are read to measure its coverage.
         normalization: Unicode normalization before tokenization; _cf also folds case. U+200C stays
             between letters if the training text has it there.
         punctuation: split: separate punctuation from words, as word vectors need it; it is not

@@ -43,7 +43,7 @@ from regard.models.vocabulary import BOS, EOS, PAD, UNK
 NODE = "TokenizerTrainer"
 _READ_ERRORS = (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile)
 # The maximum number of sentences that measure the coverage of a given model.
-_COVERAGE_SENTENCES = 100_000
+_COVERAGE_SENTENCES = 20_000
 # The share of unknown text from which on there is a warning, and an error.
 _MANY_UNKNOWN, _MAX_UNKNOWN = 0.01, 0.5
 # The features of a tokenizer.

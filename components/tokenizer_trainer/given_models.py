@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -65,7 +66,10 @@ class GivenModel:
 def find_file(path: str) -> Path:
     """Return a file, or the only file of a folder that stores a copy of one."""
     place = Path(path)
-    files = sorted(place.iterdir()) if place.is_dir() else []
+    try:
+        files = list(place.iterdir()) if place.is_dir() else []
+    except OSError:  # opening it says why
+        files = []
     return files[0] if len(files) == 1 else place
 
 
@@ -114,12 +118,13 @@ def read_given_model(
     if reason := _wrong_format(content):
         raise DataError(f"{file} is no SentencePiece model: {reason}.", where, _REMEDY)
     try:
+        fields = parse_model_fields(content)
+        _check_spaces(fields)
         proto = renumber_model(
             content, symbols=tuple(dict.fromkeys([*config.user_defined_symbols, *symbols]))
         )
         processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
         normalizer = sentencepiece.SentencePieceNormalizer(model_proto=content)
-        fields = parse_model_fields(content)
     except (RuntimeError, ValueError) as error:
         message = f"{file} cannot be used as a SentencePiece model: {error}."
         raise DataError(message, where, _REMEDY) from None
@@ -153,6 +158,18 @@ def _wrong_format(content: bytes) -> str:
     return ""
 
 
+def _check_spaces(model: Any) -> None:
+    """Check that the tokens of a model show where words begin, which alignments and copying read.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if model.trainer_spec.treat_whitespace_as_suffix:
+        raise ValueError("its tokens end with the sign of a space instead of beginning with it")
+    if not model.normalizer_spec.escape_whitespaces:
+        raise ValueError("its tokens do not contain the sign of a space")
+
+
 def _is_vocabulary(content: bytes) -> bool:
     """Return whether a file is text, such as tokens with their scores."""
     try:
@@ -181,7 +198,9 @@ def _check_settings(model: GivenModel, config: TokenizerConfig, where: str | Non
     pairs: list[tuple[str, str, str]] = [("type", config.type, model.type)]
     if model.normalization in _NORMALIZATIONS:
         pairs.append(("normalization", config.normalization, model.normalization))
-    for key, setting, value in pairs:
-        if setting != value:
-            message = f"tokenizer.{key} is {setting}, and that of {model.name} is {value}."
-            raise DataError(message, where, f"Set tokenizer.{key} to {value}.")
+    changes = [(key, setting, value) for key, setting, value in pairs if setting != value]
+    if changes:
+        settings = " and ".join(f"tokenizer.{key} is {setting}" for key, setting, _ in changes)
+        values = " and ".join(f"{key} {value}" for key, _, value in changes)
+        remedy = " and ".join(f"tokenizer.{key} to {value}" for key, _, value in changes)
+        raise DataError(f"{settings}, but {model.name} has {values}.", where, f"Set {remedy}.")

@@ -85,6 +85,24 @@ def test_tokenizer_trainer_knows_the_content_of_its_word_list(tmp_path):
     assert node.exec_properties["word_list_digest"] == sha256_file(path)
 
 
+def test_tokenizer_trainer_knows_the_content_of_given_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a.model"
+    path.write_bytes(b"content")
+    node = TokenizerTrainer(EXAMPLES, "translation", {"model": "a.model"})
+    digest = sha256_file(path)
+    expected = {"source": digest, "target": digest}
+    assert json.loads(node.exec_properties["model_digests"]) == expected
+    assert json.loads(node.exec_properties["config"])["model"] == str(path)
+    node = TokenizerTrainer(EXAMPLES, "translation", {"model": "a.model"}, model_digests={})
+    assert node.exec_properties["model_digests"] == "{}"
+    model = {"source": "a.model", "target": "none"}
+    with pytest.raises(UserError, match=r"model\.target: The file .*none cannot be read"):
+        TokenizerTrainer(EXAMPLES, "translation", {"model": model})
+    with pytest.raises(UserError, match=r"tokenizer\.model: .*target"):
+        TokenizerTrainer(EXAMPLES, "translation", {"model": {"source": "a.model"}})
+
+
 def test_tokenizer_trainer_needs_texts():
     with pytest.raises(UserError, match="has no texts"):
         TokenizerTrainer(EXAMPLES, "pointer")

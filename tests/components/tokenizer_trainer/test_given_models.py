@@ -72,6 +72,13 @@ def test_the_normalization_must_be_that_of_the_model(tmp_path: Path, rules: str)
     assert refusal(path).remedy == f"Set tokenizer.normalization to {rules}."
 
 
+def test_both_differences_are_reported_at_once(tmp_path: Path) -> None:
+    model = train_foreign_model(kind="bpe", normalization_rule_name="identity")
+    (path := tmp_path / "a.model").write_bytes(model)
+    remedy = "Set tokenizer.type to bpe and tokenizer.normalization to identity."
+    assert refusal(path).remedy == remedy
+
+
 def test_own_rules_are_not_compared(tmp_path: Path) -> None:
     (tmp_path / "rules.tsv").write_text("41\t62\n")
     model = train_foreign_model(normalization_rule_tsv=str(tmp_path / "rules.tsv"))
@@ -131,6 +138,17 @@ def test_invalid_models(tmp_path: Path, change: str) -> None:
         content += b"\x0a\x03\x0a\x01\xff"
     (path := tmp_path / "a.model").write_bytes(content)
     assert "cannot be used" in refusal(path).message
+
+
+@pytest.mark.parametrize("part", ["trainer_spec", "normalizer_spec"])
+def test_models_that_do_not_mark_the_beginning_of_words(tmp_path: Path, part: str) -> None:
+    fields = parse_model_fields(FOREIGN)
+    if part == "trainer_spec":
+        fields.trainer_spec.treat_whitespace_as_suffix = True
+    else:
+        fields.normalizer_spec.escape_whitespaces = False
+    (path := tmp_path / "a.model").write_bytes(fields.SerializeToString())
+    assert "sign of a space" in refusal(path).message
 
 
 def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,38 +106,6 @@ CASES = {
     "tokenizer: {user_defined_symbols: [</s>]}": (
         "4: tokenizer.user_defined_symbols: </s> is a built-in symbol"
     ),
-    "tokenizer: {model: {source: a.model}}": "4: tokenizer.model: has no file for target",
-    "tokenizer: {model: {}}": [
-        "4: tokenizer.model: has no file for source",
-        "4: tokenizer.model: has no file for target",
-    ],
-    "tokenizer: {model: {source: a, target: b, sourcs: c}}": (
-        "4: tokenizer.model.sourcs: 'sourcs' is not a text of this task. Did you mean source"
-    ),
-    "tokenizer: {model: a.model, shared: false}": "4: tokenizer.shared: one file of",
-    "tokenizer: {model: {source: a, target: b}, shared: true}": "4: tokenizer.shared: one file of",
-    "tokenizer: {model: a.model, vocab_size: 500, byte_fallback: true}": [
-        "4: tokenizer.vocab_size: applies to tokenizers that Regard trains",
-        "4: tokenizer.byte_fallback: applies to tokenizers that Regard trains",
-    ],
-    "tokenizer: {model: a.model, character_coverage: 0.99, vocab_limit: hard}": [
-        "4: tokenizer.character_coverage: applies to tokenizers that Regard trains",
-        "4: tokenizer.vocab_limit: applies to tokenizers that Regard trains",
-    ],
-    "tokenizer: {model: a.model, type: word, punctuation: split, word_list: a.txt}": [
-        "4: tokenizer.punctuation: applies to tokenizers that Regard trains",
-        "4: tokenizer.word_list: applies to tokenizers that Regard trains",
-    ],
-    "tokenizer: {model: {source: a, target: b}}\nmodel: {tie_embeddings: all}": (
-        "5: model.tie_embeddings: all needs one tokenizer for both sides"
-    ),
-    "tokenizer: {model: a}\ntraining: {warm_start: {keep_tokenizer: true}}": (
-        "5: training.warm_start.keep_tokenizer: keeps the tokenizer of the model to start from"
-    ),
-    "tokenizer: {model: 3}": "4: tokenizer.model",
-    "tokenizer: {model: a.model, user_defined_symbols: [</s>]}": (
-        "4: tokenizer.user_defined_symbols: </s> is a built-in symbol"
-    ),
     "serving: {split_sentences: true, confidence: {}}": (
         "4: serving.confidence: is calibrated for whole outputs; remove it, or split_sentences"
     ),

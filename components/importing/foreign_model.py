@@ -77,7 +77,8 @@ class ForeignModel:
                     "models; fetch both again.",
                 )
             if not np.isfinite(value).all():
-                raise UserError(f"The weight {name} is not finite.", str(self.folder))
+                message = f"The weight {name} is not finite: the model's training diverged."
+                raise UserError(message, str(self.folder), "Import another checkpoint of it.")
             weight.assign(value)
         for name in self.read_weight.unread():
             raise UserError(

@@ -15,6 +15,7 @@ CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 _MAX_JSON_BYTES = 64 << 20  # a tokenizer.json of 256,000 tokens has 32 MB
 _MAX_CARD_BYTES = 4 << 20
 _MAX_INTEGER = 1_000_000  # the largest vocabulary
+_MAX_SIZE = 65_536  # the largest width or number of layers
 # The maximum lengths of an output and of a source.
 _TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 2.0, 50
 _MAX_SOURCE = 256
@@ -96,7 +97,8 @@ class HuggingFaceConfig:
     def __init__(self, folder: Path, kind: str):
         self.folder, self.files = folder, [CONFIG]
         if not folder.is_dir():
-            raise NotFoundError("There is no folder.", str(folder))
+            remedy = "Give the folder that has config.json."
+            raise NotFoundError("There is no such folder.", str(folder), remedy)
         self._values = read_json(folder / CONFIG)
         self.expect("model_type", kind)
         if self._values.get("quantization_config"):
@@ -129,16 +131,26 @@ class HuggingFaceConfig:
             listed = " or ".join(map(repr, supported))
             raise self.error(name, f"is {value!r}; only {listed} can be imported")
 
-    def integer(self, name: str, default: int | None = None, minimum: int = 0) -> int:
-        """Return a setting that is an integer of at least ``minimum``.
+    def size(self, name: str) -> int:
+        """Return a width, or a number of layers or heads."""
+        return self.integer(name, minimum=1, maximum=_MAX_SIZE)
+
+    def integer(
+        self,
+        name: str,
+        default: int | None = None,
+        minimum: int = 0,
+        maximum: int = _MAX_INTEGER,
+    ) -> int:
+        """Return a setting that is an integer from ``minimum`` to ``maximum``.
 
         Raises:
             UserError: it is missing or something else.
         """
         value = self.get(name, default)
         is_integer = isinstance(value, int) and not isinstance(value, bool)
-        if not is_integer or not minimum <= value <= _MAX_INTEGER:
-            allowed = f"an integer from {minimum} to {_MAX_INTEGER:,}"
+        if not is_integer or not minimum <= value <= maximum:
+            allowed = f"an integer from {minimum} to {maximum:,}"
             raise self.error(name, f"is {value!r} instead of {allowed}")
         return int(value)
 
@@ -169,9 +181,9 @@ class HuggingFaceConfig:
             raise self.error("activation_function", f"is {activation!r}; supported: {listed}")
         return {
             "type": "transformer",
-            "layers": self.integer(f"{side}_layers", minimum=1),
-            "heads": self.integer(f"{side}_attention_heads", minimum=1),
-            "feed_forward": self.integer(f"{side}_ffn_dim", minimum=1),
+            "layers": self.size(f"{side}_layers"),
+            "heads": self.size(f"{side}_attention_heads"),
+            "feed_forward": self.size(f"{side}_ffn_dim"),
             "activation": _ACTIVATIONS[activation],
             "attention_dropout": self.number("attention_dropout", 0.0),
             "activation_dropout": self.number("activation_dropout", 0.0),

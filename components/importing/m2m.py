@@ -81,7 +81,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
     settings = {
         "task": "translation",
         "model": {
-            "embedding": config.integer("d_model", minimum=1),
+            "embedding": config.size("d_model"),
             "dropout": config.number("dropout", 0.1),
             "tie_embeddings": "all",
             "scale_embeddings": bool(config.get("scale_embedding", True)),

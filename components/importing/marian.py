@@ -113,7 +113,7 @@ def _model_section(config: HuggingFaceConfig, is_shared: bool) -> dict[str, Any]
     tied = "none" if not is_tied else "all" if is_shared else "output"
     options = {"norm": "post", "positions": "sinusoidal_marian"}
     return {
-        "embedding": config.integer("d_model", minimum=1),
+        "embedding": config.size("d_model"),
         "dropout": config.number("dropout", 0.1),
         "tie_embeddings": tied,
         "scale_embeddings": bool(config.get("scale_embedding", False)),

@@ -63,8 +63,7 @@ class ForeignModel:
             UserError: a weight is missing, not finite, or has another shape, or is not known.
         """
         tokenizers = create_tokenizers(self.tokenizers)
-        network = tasks.get_network(self.config.task)
-        model = build_float32(network, self.config, tokenizers)
+        model = build_random(self.folder, self.config, tokenizers)
         for weight in model.weights:
             name = weight_name(weight.path)
             value = self.read_weight(name)
@@ -86,7 +85,20 @@ class ForeignModel:
                 str(self.folder),
                 "Only models whose computation is the same can be imported.",
             )
-        return network, model, tokenizers
+        return tasks.get_network(self.config.task), model, tokenizers
+
+
+def build_random(folder: Path, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:
+    """Build a model with random weights, in float32.
+
+    Raises:
+        UserError: its settings cannot work together.
+    """
+    try:
+        return build_float32(tasks.get_network(config.task), config, tokenizers)
+    except ValueError as error:
+        remedy = "Check the settings of the model in this folder."
+        raise UserError(f"The model cannot be built: {error}", str(folder), remedy) from None
 
 
 def weight_name(path: str) -> str:

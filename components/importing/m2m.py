@@ -16,7 +16,7 @@ from regard.components.importing.huggingface_folder import (
     texts_by_id,
 )
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
-from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
+from regard.components.importing.tokenizer_files import missing_tokens, read_tokenizer, renumber
 from regard.components.importing.weight_files import find_weights, open_weights
 from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
@@ -60,7 +60,10 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
         config.expect(name, *values)
     vocabulary, vocabulary_files = _read_vocabulary(config)
     ids = {text: number for number, text in vocabulary.items()}
-    special = {PAD: _PADDING, UNK: ids.get("<unk>", 3), EOS: config.token("eos_token_id", 2)}
+    if "<unk>" not in ids:
+        message = "The vocabulary has no <unk>."
+        raise UserError(message, str(folder / vocabulary_files[0]), "Fetch the file again.")
+    special = {PAD: _PADDING, UNK: ids["<unk>"], EOS: config.token("eos_token_id", 2)}
     start = config.token("decoder_start_token_id", special[EOS])
     languages = {
         language: _find_language(config, ids, language) for pair in pairs for language in pair
@@ -68,7 +71,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
     names = [f"{source}-{target}" for source, target in pairs]
     symbols = {text: name for name in names for text in user_symbols([name], "bpe")}
     model = read_tokenizer(folder / _MODEL)
-    missing = [text for text in ordinary_tokens(model) if text not in ids]
+    missing = missing_tokens(model, ids, folder / vocabulary_files[0])
     rows = {name: languages[source] for name, (source, _) in zip(names, pairs, strict=True)}
     table = TokenTable.create(
         vocabulary, special, start, missing, {text: rows[name] for text, name in symbols.items()}

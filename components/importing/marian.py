@@ -5,14 +5,14 @@ Thottingal 2020, "OPUS-MT - Building open translation services for the World".
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.components.importing.foreign_model import ForeignModel
 from regard.components.importing.huggingface_folder import HuggingFaceConfig, read_json, texts_by_id
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
-from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
+from regard.components.importing.tokenizer_files import missing_tokens, read_tokenizer, renumber
 from regard.components.importing.weight_files import find_weights, open_weights
 from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
@@ -46,110 +46,117 @@ def read_marian(folder: Path) -> ForeignModel:
     config = HuggingFaceConfig(folder, "marian")
     for name, values in _EXPECTED.items():
         config.expect(name, *values)
-    is_shared = config.get("share_encoder_decoder_embeddings", True)
-    vocabularies = _read_vocabularies(config, is_shared)
-    languages = {
-        token: match[1]
-        for token in vocabularies["source"].values()
-        if (match := _LANGUAGE.fullmatch(token))
-    }
-    pad = config.token("pad_token_id")
-    vocabulary_file = folder / _VOCABULARIES["source"]
-    special = {PAD: pad, UNK: _id_of(vocabularies["source"], "<unk>", vocabulary_file)}
-    special[EOS] = config.token("eos_token_id")
-    config.expect("decoder_start_token_id", pad)
-    symbols = {
-        text: code
-        for code, language in languages.items()
-        for text in user_symbols([language], "unigram")
-    }
-    ids = {text: number for number, text in vocabularies["source"].items()}
-    models = {side: read_tokenizer(folder / name) for side, name in _MODELS.items()}
-    missing = {side: _missing(models[side], vocabularies[side]) for side in models}
-    if is_shared:  # tied matrices need the same tokens on both sides
-        both = list(dict.fromkeys([*missing["source"], *missing["target"]]))
-        missing = dict.fromkeys(models, both)
-    tables = {
-        side: TokenTable.create(
-            vocabulary,
-            special,
-            pad,
-            missing[side],
-            {text: ids[code] for text, code in symbols.items()}
-            if side == "source" or is_shared
-            else {},
-        )
-        for side, vocabulary in vocabularies.items()
-    }
-    tokenizers = {
-        side: renumber(folder / _MODELS[side], model, tables[side])
-        for side, model in models.items()
-    }
+    config.expect("decoder_start_token_id", config.token("pad_token_id"))
+    vocabularies = _read_vocabularies(config)
+    languages = [
+        match[1]
+        for text in vocabularies["source"].texts.values()
+        if (match := _LANGUAGE.fullmatch(text))
+    ]
+    tables, tokenizers = _number_tokens(config, vocabularies, languages)
     settings = {
         "task": "translation",
-        "model": _model_section(config, is_shared),
+        "model": _model_section(config),
         "search": config.search(config.integer("max_position_embeddings", 512, minimum=2), 0.0),
         "training": {},
-        "tags": {"names": list(languages.values())} if languages else None,
+        "tags": {"names": languages} if languages else None,
     }
     weights = find_weights(folder)
-    sides = {"encoder": tables["source"], "decoder": tables["target"]}
-    never = [PAD] if config.renormalizes else []
+    names = {vocabulary.path.name for vocabulary in vocabularies.values()}
     return ForeignModel(
         kind="marian",
         folder=folder,
         config=TrainerConfig.model_validate(settings),
         tokenizers=tokenizers,
         read_weight=HuggingFaceWeights(
-            open_weights(weights), weights, sides, never, settings["model"]
+            open_weights(weights),
+            weights,
+            {"encoder": tables["source"], "decoder": tables["target"]},
+            [PAD] if config.renormalizes else [],
+            settings["model"],
         ),
-        files=[*config.files, *_MODELS.values(), *_vocabulary_files(is_shared), weights.name],
+        files=[*config.files, *_MODELS.values(), *sorted(names), weights.name],
         licence=config.licence(),
     )
 
 
-def _model_section(config: HuggingFaceConfig, is_shared: bool) -> dict[str, Any]:
-    is_tied = config.get("tie_word_embeddings", True)
-    tied = "none" if not is_tied else "all" if is_shared else "output"
-    options = {"norm": "post", "positions": "sinusoidal_marian"}
-    return {
-        "embedding": config.size("d_model"),
-        "dropout": config.number("dropout", 0.1),
-        "tie_embeddings": tied,
-        "scale_embeddings": bool(config.get("scale_embedding", False)),
-        "encoder": config.layers("encoder", **options),
-        "decoder": config.layers("decoder", **options),
-        "attention": {"score": "scaled_dot"},
-    }
+class _Vocabulary(NamedTuple):
+    """The text of each id, and the file that has them."""
+
+    texts: Mapping[int, str]
+    path: Path
+
+    def id_of(self, text: str) -> int:
+        for number, other in self.texts.items():
+            if other == text:
+                return number
+        raise UserError(f"The file has no {text}.", str(self.path), "Fetch the file again.")
 
 
-def _vocabulary_files(is_shared: bool) -> list[str]:
-    return [_VOCABULARIES["source"]] if is_shared else [*_VOCABULARIES.values()]
+def _has_shared_vocabulary(config: HuggingFaceConfig) -> bool:
+    return bool(config.get("share_encoder_decoder_embeddings", True))
 
 
-def _read_vocabularies(config: HuggingFaceConfig, is_shared: bool) -> dict[str, dict[int, str]]:
-    """Return the text of each id of both sides."""
+def _read_vocabularies(config: HuggingFaceConfig) -> dict[str, _Vocabulary]:
+    """Return the vocabularies of both sides."""
 
-    def read(side: str, size: int) -> dict[int, str]:
+    def read(side: str, size: int) -> _Vocabulary:
         path = config.folder / _VOCABULARIES[side]
-        return texts_by_id(read_json(path), size, path)
+        return _Vocabulary(texts_by_id(read_json(path), size, path), path)
 
     size = config.integer("vocab_size", minimum=4)
     source = read("source", size)
-    if is_shared:
+    if _has_shared_vocabulary(config):
         return {"source": source, "target": source}
     size = config.integer("decoder_vocab_size", size, minimum=4)
     return {"source": source, "target": read("target", size)}
 
 
-def _missing(model: bytes, vocabulary: Mapping[int, str]) -> list[str]:
-    """Return the tokens of a SentencePiece model that are not in a vocabulary."""
-    known = set(vocabulary.values())
-    return [text for text in ordinary_tokens(model) if text not in known]
+def _number_tokens(
+    config: HuggingFaceConfig, vocabularies: Mapping[str, _Vocabulary], languages: Sequence[str]
+) -> tuple[dict[str, TokenTable], dict[str, bytes]]:
+    """Return the tokens of both sides with Regard's ids, and the SentencePiece models with these.
+
+    Args:
+        config: the settings.
+        vocabularies: the vocabularies of both sides.
+        languages: the languages that have a code.
+    """
+    folder, is_shared = config.folder, _has_shared_vocabulary(config)
+    pad, end = config.token("pad_token_id"), config.token("eos_token_id")
+    codes = {
+        text: vocabularies["source"].id_of(f">>{language}<<")
+        for language in languages
+        for text in user_symbols([language], "unigram")
+    }
+    models = {side: read_tokenizer(folder / name) for side, name in _MODELS.items()}
+    missing = {
+        side: missing_tokens(model, vocabularies[side].texts.values(), vocabularies[side].path)
+        for side, model in models.items()
+    }
+    symbols = {"source": codes, "target": {}}
+    if is_shared:  # tied matrices need the same tokens on both sides
+        both = list(dict.fromkeys([*missing["source"], *missing["target"]]))
+        missing, symbols = dict.fromkeys(models, both), dict.fromkeys(models, codes)
+    tables, tokenizers = {}, {}
+    for side, vocabulary in vocabularies.items():
+        special = {PAD: pad, UNK: vocabulary.id_of("<unk>"), EOS: end}
+        tables[side] = TokenTable.create(
+            vocabulary.texts, special, pad, missing[side], symbols[side]
+        )
+        tokenizers[side] = renumber(folder / _MODELS[side], models[side], tables[side])
+    return tables, tokenizers
 
 
-def _id_of(vocabulary: Mapping[int, str], text: str, path: Path) -> int:
-    for number, other in vocabulary.items():
-        if other == text:
-            return number
-    raise UserError(f"The vocabulary has no {text}.", str(path), "Fetch the file again.")
+def _model_section(config: HuggingFaceConfig) -> dict[str, Any]:
+    tied = "all" if _has_shared_vocabulary(config) else "output"
+    options = {"norm": "post", "positions": "sinusoidal_marian"}
+    return {
+        "embedding": config.size("d_model"),
+        "dropout": config.number("dropout", 0.1),
+        "tie_embeddings": tied if config.get("tie_word_embeddings", True) else "none",
+        "scale_embeddings": bool(config.get("scale_embedding", False)),
+        "encoder": config.layers("encoder", **options),
+        "decoder": config.layers("decoder", **options),
+        "attention": {"score": "scaled_dot"},
+    }

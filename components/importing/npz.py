@@ -12,17 +12,22 @@ import numpy as np
 import pydantic
 
 from regard.components.common.tokenizers import create_tokenizers
-from regard.components.importing.foreign_model import ForeignModel, WeightReader, weight_name
+from regard.components.importing.foreign_model import (
+    ForeignModel,
+    WeightReader,
+    build_random,
+    weight_name,
+)
 from regard.components.importing.token_table import NEVER, TokenTable
 from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
 from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer.export import build_float32
 from regard.components.trainer.vocabulary_mapping import read_vocabulary
 from regard.core.errors import NotFoundError, UserError
 from regard.core.regular_files import read_regular
 from regard.core.yaml_text import YAMLError, from_yaml
 from regard.models import tasks
 from regard.models.tags import user_symbols
+from regard.models.tasks.text_to_text.settings import PARTS as TEXT_TO_TEXT
 from regard.models.vocabulary import EOS, PAD, UNK
 
 _SETTINGS, _WEIGHTS = "model.yaml", "weights.npz"
@@ -56,11 +61,14 @@ class NpzFolder:
     def __init__(self, folder: Path):
         self.folder, self.files = folder, [_SETTINGS]
         values = _read_settings(folder / _SETTINGS)
-        tags = values.get("tags") or []
+        tags, task = values.get("tags") or [], values.get("task", "translation")
+        if task not in tasks.TASKS or tasks.describe(task).parts != TEXT_TO_TEXT:
+            message = f"There is no task {task!r} from texts to texts."
+            raise UserError(message, str(folder / _SETTINGS), _REMEDY)
         try:
             self.config = TrainerConfig.model_validate(
                 {
-                    "task": values.get("task", "translation"),
+                    "task": task,
                     "model": values.get("model", {}),
                     "search": values.get("search", {}),
                     "training": {},
@@ -71,9 +79,6 @@ class NpzFolder:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"]))
             raise UserError(f"{key}: {first['msg']}", str(folder / _SETTINGS), _REMEDY) from None
-        except KeyError:
-            message = f"There is no task {values['task']!r}."
-            raise UserError(message, str(folder / _SETTINGS), _REMEDY) from None
         self.licence = str(values.get("licence") or "")
         self.tokenizers: dict[str, bytes] = {}
         self.tables: dict[str, TokenTable] = {}
@@ -107,7 +112,7 @@ class NpzWeights(WeightReader):
             arrays = np.load(path, allow_pickle=False)
         except FileNotFoundError:
             raise NotFoundError("The file does not exist.", str(path), _REMEDY) from None
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
             raise UserError(f"The weights cannot be read: {error}", str(path), _REMEDY) from None
         if not isinstance(arrays, np.lib.npyio.NpzFile):
             raise UserError("The file is no archive of arrays.", str(path), _REMEDY)
@@ -165,8 +170,7 @@ def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes(files: NpzFolder) -> dict[str, tuple[int, ...]]:
-    tokenizers = create_tokenizers(files.tokenizers)
-    model = build_float32(tasks.get_network(files.config.task), files.config, tokenizers)
+    model = build_random(files.folder, files.config, create_tokenizers(files.tokenizers))
     shapes = {}
     for weight in model.weights:
         name, sizes = weight_name(weight.path), list(weight.shape)

@@ -1,15 +1,14 @@
 """SentencePiece models in the folder of a model that is imported."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regard.components.common.sentencepiece_renumbering import SPECIAL_TOKENS, renumber_model
 from regard.components.importing.token_table import TokenTable
+from regard.components.tokenizer_trainer.given_models import read_sentencepiece
 from regard.components.trainer.vocabulary_mapping import read_vocabulary
 from regard.core.errors import NotFoundError, UserError
-from regard.core.regular_files import read_regular
 
-_MAX_BYTES = 64 << 20  # one of 256,000 tokens has 5 MB
 _REMEDY = "Fetch the file again."
 
 
@@ -19,20 +18,34 @@ def read_tokenizer(path: Path) -> bytes:
     Raises:
         UserError: there is no such file, or it is something else.
     """
-    try:
-        serialized = read_regular(path, _MAX_BYTES)
-    except FileNotFoundError:
+    if not path.exists():
         remedy = "Give the folder of one model with all its files."
-        raise NotFoundError("The SentencePiece model does not exist.", str(path), remedy) from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"The file cannot be read: {error}", str(path)) from None
-    renumber(path, serialized)
-    return serialized
+        raise NotFoundError("The SentencePiece model does not exist.", str(path), remedy)
+    return read_sentencepiece(path)
 
 
 def ordinary_tokens(serialized: bytes) -> list[str]:
     """Return the tokens of a model, without the special ones, in the order of their ids."""
     return read_vocabulary(renumber_model(serialized))[len(SPECIAL_TOKENS) :]
+
+
+def missing_tokens(serialized: bytes, texts: Iterable[str], path: Path) -> list[str]:
+    """Return the tokens of a model that a vocabulary lacks.
+
+    Args:
+        serialized: the SentencePiece model.
+        texts: the texts of the vocabulary.
+        path: the file of the vocabulary.
+
+    Raises:
+        UserError: it lacks most of them, so it belongs to another model.
+    """
+    known, tokens = set(texts), ordinary_tokens(serialized)
+    missing = [token for token in tokens if token not in known]
+    if 2 * len(missing) > len(tokens):
+        message = f"The file lacks {len(missing):,} of {len(tokens):,} tokens of the SentencePiece "
+        raise UserError(f"{message}model.", str(path), "Give all files of one model.")
+    return missing
 
 
 def renumber(

@@ -98,6 +98,22 @@ def read_file(path: str, where: str | None = None) -> bytes:
     return content
 
 
+def read_sentencepiece(file: Path, where: str | None = None) -> bytes:
+    """Return the content of a file that is a SentencePiece model.
+
+    Args:
+        file: the file.
+        where: the place of the path in the configuration.
+
+    Raises:
+        DataError: it cannot be read, or is something else.
+    """
+    content = read_file(str(file), where)
+    if reason := _wrong_format(content):
+        raise DataError(f"{file} is no SentencePiece model: {reason}.", where, _REMEDY)
+    return content
+
+
 def read_given_model(
     path: str, config: TokenizerConfig, symbols: Sequence[str], where: str | None = None
 ) -> GivenModel:
@@ -114,9 +130,7 @@ def read_given_model(
             configuration says.
     """
     file = find_file(path)
-    content = read_file(str(file), where)
-    if reason := _wrong_format(content):
-        raise DataError(f"{file} is no SentencePiece model: {reason}.", where, _REMEDY)
+    content = read_sentencepiece(file, where)
     try:
         fields = parse_model_fields(content)
         _check_spaces(fields)

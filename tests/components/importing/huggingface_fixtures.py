@@ -51,6 +51,17 @@ class Fixture:
             return re.sub(r"^>>(\w+)<< ?", r"<\1> ", row["source"])
         return f"<{'-'.join(pair(row))}> {row['source']}"
 
+    @property
+    def foreign_texts(self):
+        """The texts of the ids of Hugging Face."""
+        tokenizer = json.loads((self.path / "tokenizer_config.json").read_text())
+        added = tokenizer.get("added_tokens_decoder", {})
+        texts = {int(number): entry["content"] for number, entry in added.items()}
+        if (self.path / "tokenizer.json").is_file():
+            content = json.loads((self.path / "tokenizer.json").read_text())
+            texts |= {token["id"]: token["content"] for token in content["added_tokens"]}
+        return texts
+
     def foreign_ids(self, ids, side="decoder"):
         """Return the ids of Hugging Face for ids of Regard."""
         return [int(self.sides[side].rows[number]) for number in ids]

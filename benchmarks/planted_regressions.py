@@ -83,9 +83,9 @@ def _omit(output: str, other: str, reference: str, seed: int) -> str:
         return ""
     count = generator.randint(_MIN_LOST, max(_MIN_LOST, len(words) // 3))
     start = generator.randrange(len(words) - count)
-    lost = {word.strip(".,").lower() for word in words[start : start + count]}
-    in_other = lost & set(re.findall(r"\w+", other.lower()))
-    in_reference = lost & set(re.findall(r"\w+", reference.lower()))
+    omitted_words = {word.strip(".,").lower() for word in words[start : start + count]}
+    in_other = omitted_words & set(re.findall(r"\w+", other.lower()))
+    in_reference = omitted_words & set(re.findall(r"\w+", reference.lower()))
     if len(in_other) < count - 1 or len(in_reference) < count / 2:
         return ""
     return " ".join(words[:start] + words[start + count :])
@@ -116,8 +116,8 @@ def main() -> None:
             of_kind = {row for row, (name, _) in planted.items() if name == kind}
             parts.append(f"{kind} {len(of_kind & page)} of {len(of_kind)}")
         share = differences.different / differences.total
-        found = f"{len(planted.keys() & page)} of {len(planted)}"
-        print(f"seed {seed}: {share:.0%} of the rows differ; {found}: {', '.join(parts)}")
+        count = f"{len(planted.keys() & page)} of {len(planted)}"
+        print(f"seed {seed}: {share:.0%} of the rows differ; {count}: {', '.join(parts)}")
 
 
 if __name__ == "__main__":

@@ -21,9 +21,8 @@ from regard.models.metrics.scorer import Scorer
 from regard.serving.contract import Contract, answer_kind, text_inputs
 
 # Rows with new errors that change the meaning come first; the checks of numbers and names are the
-# most reliable. An omission with an addition is often a free translation.
-_WEIGHTS = {"number": 3, "name": 3, "omission": 2, "untranslated": 2}
-_REPLACEMENT_WEIGHT = 1
+# most reliable.
+_WEIGHTS = {"number": 3, "name": 3, "omission": 1, "untranslated": 1}
 _MAX_ROWS = 2_000
 _MIN_DEVIATION = 1e-9  # of a metric's scale; less is rounding
 _MODELS = (CANDIDATE, PRODUCTION)
@@ -206,10 +205,10 @@ def _count_errors(errors: Sequence[ErrorPair]) -> dict[str, tuple[int, int]]:
 
 def _rank(difference: RowDifference, metric: str, sign: int) -> tuple[int, float, int]:
     own, others = difference.errors
-    weights = dict(_WEIGHTS)
-    if "addition" in own:
-        weights["omission"] = _REPLACEMENT_WEIGHT
-    new = max((weights.get(kind, 0) for kind in set(own).difference(others)), default=0)
+    kinds = set(own).difference(others)
+    if "addition" in own:  # often a free translation
+        kinds.discard("omission")
+    new = max((_WEIGHTS.get(kind, 0) for kind in kinds), default=0)
     value, other = difference.values[metric]
     change = sign * (value - other) if value is not None and other is not None else 0.0
     return -new, change, difference.row

@@ -205,7 +205,10 @@ def _count_errors(errors: Sequence[ErrorPair]) -> dict[str, tuple[int, int]]:
 
 def _rank(difference: RowDifference, metric: str, sign: int) -> tuple[int, float, int]:
     own, others = difference.errors
-    new = max((_WEIGHTS.get(kind, 0) for kind in set(own).difference(others)), default=0)
+    kinds = set(own).difference(others)
+    if "addition" in own:  # often a free translation
+        kinds.discard("omission")
+    new = max((_WEIGHTS.get(kind, 0) for kind in kinds), default=0)
     value, other = difference.values[metric]
     change = sign * (value - other) if value is not None and other is not None else 0.0
     return -new, change, difference.row

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from regard.models.protected_spans import CLOSE, LITERALS, OPEN, PAIRS, SLOTS, symbol
-from regard.models.tasks.tag_placement import TagPlaces, Tokens, place_tags
+from regard.models.tasks.tag_placement import AlignedTokens, TagPlaces, place_tags
 from regard.models.tasks.text_preprocessing import to_dense
 from regard.models.vocabulary import EOS, PAD, SPACE, UNSPACED
 
@@ -82,7 +82,7 @@ def put_in(
     weights *= tf.cast(is_word, weights.dtype)[:, None]
     strings = tokenizer.id_to_string(tf.maximum(dense, 0))
     sources = tokenizers["source"].id_to_string(encoded)
-    tokens = Tokens(dense, _words(strings), _are_marks(strings), _are_marks(sources))
+    tokens = AlignedTokens(dense, _words(strings), _are_marks(strings), _are_marks(sources))
     return place_tags(tokens, weights, _tag_places(spans, tokenizer))
 
 

@@ -30,7 +30,7 @@ class TagPlaces(NamedTuple):
         return self.order[:, :, 0] == self.order[:, :, 1]
 
 
-class Tokens(NamedTuple):
+class AlignedTokens(NamedTuple):
     """The tokens of outputs ``[batch, target]``, and of their sources ``[batch, source]``.
 
     Attributes:
@@ -46,7 +46,7 @@ class Tokens(NamedTuple):
     source_marks: tf.Tensor
 
 
-def place_tags(tokens: Tokens, weights: tf.Tensor, places: TagPlaces) -> tf.RaggedTensor:
+def place_tags(tokens: AlignedTokens, weights: tf.Tensor, places: TagPlaces) -> tf.RaggedTensor:
     """Return the tokens of outputs with the tags of their sources.
 
     A pair encloses the run of words whose attention to the enclosed tokens of the source exceeds
@@ -132,7 +132,7 @@ def _word_means(weights: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
 
 
 def _find_runs(
-    tokens: Tokens, weights: tf.Tensor, places: TagPlaces, parents: tf.Tensor
+    tokens: AlignedTokens, weights: tf.Tensor, places: TagPlaces, parents: tf.Tensor
 ) -> tf.Tensor:
     """Return the first token of each span and the one after it, ``[batch, n, 2]``."""
     is_token, words = tokens.ids >= 0, tokens.words

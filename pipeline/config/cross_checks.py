@@ -258,10 +258,10 @@ def _robustness(config: Config) -> Iterator[Problem]:
     elif not choices:
         yield Problem(path, "needs a metric of outputs alone; add one to evaluation.metrics")
     elif getattr(config.search, "long_source", None) == "refuse":
-        message = "changed inputs can have more tokens than max_source_length, which ends the run; "
-        yield Problem(
-            ("search", "long_source"), f"{message}use truncate, or remove {'.'.join(path)}"
+        message = (
+            "ends the run if a changed input of evaluation.robustness is too long; use truncate"
         )
+        yield Problem(("search", "long_source"), message)
     elif robustness.metric is not None and robustness.metric not in choices:
         yield Problem((*path, "metric"), unknown(robustness.metric, choices))
 

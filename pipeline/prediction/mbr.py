@@ -68,7 +68,8 @@ class MbrModel:
     """A model whose output for a row is the sample with the highest expected utility.
 
     Its predictions have the outputs of the default signature: the text, its log-probability, and
-    perhaps the number of truncated tokens of the input.
+    perhaps the number of truncated tokens of the input. The detail signature adds the tokens and
+    the attention of the chosen text, which the model computes again, if it scores texts.
 
     Args:
         model: a model with the signature of all samples.
@@ -86,9 +87,11 @@ class MbrModel:
 
     def predict(self, name: str, rows: Sequence[InputRow]) -> list[Prediction]:
         """Return the chosen sample of each row; other signatures are those of the model."""
-        if name != DEFAULT_SIGNATURE:
+        if name not in (DEFAULT_SIGNATURE, self.contract["detail"]):
             return self._model.predict(name, rows)
-        return [self._choose(prediction) for prediction in self._model.predict(N_BEST, rows)]
+        samples = self._model.predict(N_BEST, rows)
+        chosen = [self._choose(prediction) for prediction in samples]
+        return chosen if name == DEFAULT_SIGNATURE else self._with_details(rows, chosen)
 
     def _choose(self, prediction: Prediction) -> Prediction:
         outputs = dict(prediction.outputs)
@@ -98,16 +101,51 @@ class MbrModel:
         names = self.contract["signatures"][DEFAULT_SIGNATURE]["outputs"]
         return Prediction({name: outputs[name] for name in names}, self.contract)
 
+    def _with_details(
+        self, rows: Sequence[InputRow], chosen: Sequence[Prediction]
+    ) -> list[Prediction]:
+        """Return the predictions with the tokens and the attention of their texts."""
+        scored = str(self.contract["scored"])
+        names = self.contract["signatures"][self.contract["detail"]]["outputs"]
+        target = _target_name(self.contract)
+        texts = [
+            {**row, target: prediction.hypothesis}
+            for row, prediction in zip(rows, chosen, strict=True)
+        ]
+        details = self._model.predict(scored, texts)
+        return [
+            Prediction(
+                {name: {**detail.outputs, **prediction.outputs}[name] for name in names},
+                self.contract,
+            )
+            for prediction, detail in zip(chosen, details, strict=True)
+        ]
+
+
+def _target_name(contract: Contract) -> str:
+    """Return the input of the signature that scores texts which has the text."""
+    inputs = {entry["name"] for entry in contract["inputs"]}
+    scored = contract["signatures"][str(contract["scored"])]["inputs"]
+    return next(entry["name"] for entry in scored if entry["name"] not in inputs)
+
 
 def _sampled_contract(contract: Contract) -> Contract:
-    """Return the contract of a model whose outputs are chosen samples, without their attention."""
+    """Return the contract of a model whose outputs are chosen samples, without a confidence."""
     names = [contract["answer"], contract["score"], contract["cut"]]
-    signatures = {
-        name: entry for name, entry in contract["signatures"].items() if name == contract["scored"]
-    }
+    scored, detail = contract["scored"], contract["detail"]
+    default = contract["signatures"][DEFAULT_SIGNATURE]["inputs"]
+    signatures = {name: entry for name, entry in contract["signatures"].items() if name == scored}
     signatures[DEFAULT_SIGNATURE] = {
-        "inputs": contract["signatures"][DEFAULT_SIGNATURE]["inputs"],
+        "inputs": default,
         "outputs": {name: [] for name in names if name is not None},
     }
-    none: Any = dict.fromkeys(("size", "looks", "heads"))
-    return {**contract, **none, "detail": DEFAULT_SIGNATURE, "signatures": signatures}
+    changes: Any = {"confidence": None, "heads": None, "signatures": signatures}
+    if scored is None or detail == DEFAULT_SIGNATURE:
+        return {**contract, **changes, "size": None, "looks": None, "detail": DEFAULT_SIGNATURE}
+    known = {*signatures[scored]["outputs"], *signatures[DEFAULT_SIGNATURE]["outputs"]}
+    outputs = contract["signatures"][detail]["outputs"]
+    signatures[detail] = {
+        "inputs": default,
+        "outputs": {name: axes for name, axes in outputs.items() if name in known},
+    }
+    return {**contract, **changes}

@@ -66,6 +66,23 @@ def test_planted_regressions_come_first():
     assert differences.different == len(differences.rows) > 400
 
 
+def test_an_omission_comes_before_words_in_another_order():
+    references = [
+        "Menschen gehen auf einer Straße mit einem Straßenhändler.",
+        "Zwei Personen fahren Motorrad gemeinsam mit vielen anderen.",
+    ]
+    sources = ["People walk with a vendor.", "Two people ride along with many others."]
+    candidate = [
+        "Leute gehen mit einem Verkäufer die Straße entlang.",
+        "Zwei Personen fahren Motorrad.",
+    ]
+    first, second = compare(candidate, references, references, sources).rows
+    assert (first.row, second.row) == (1, 0)
+    assert first.errors == (["omission"], [])
+    assert second.errors == (["omission", "addition"], [])
+    assert first.values["chrf"][0] > second.values["chrf"][0]
+
+
 def test_values_errors_and_slices_of_a_row():
     references = ["Tom hat 3 Hunde.", "Ein Hund.", "Alles gut."]
     sources = ["Tom has 3 dogs.", "A dog.", "All well."]

@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.models.tasks.tag_placement import TagPlaces, Tokens, place_tags
+from regard.models.tasks.tag_placement import AlignedTokens, TagPlaces, place_tags
 
 TAG = 100  # the id of the first tag; tag t opens with TAG + 2t and closes with TAG + 2t + 1
 
@@ -124,7 +124,7 @@ def place(events, weights, words, marks=None):
     marks, source_marks = marks or no_marks
     # The column of EOS, which has no weight.
     padded = np.pad(weights, [[0, 0], [0, 1]])[None].astype("float32")
-    tokens = Tokens(
+    tokens = AlignedTokens(
         tf.constant(ids[None], tf.int32),
         tf.constant(words[None], tf.int32),
         tf.constant(marks[None]),
@@ -204,7 +204,7 @@ def test_rows_without_tags_and_padding():
     both = TagPlaces(*(tf.concat(pair, 0) for pair in zip(places, none, strict=True)))
     ids = tf.constant([[5, -1], [6, 7]])
     marks = tf.zeros([2, 2], tf.bool)
-    tokens = Tokens(ids, tf.constant([[1, 1], [1, 2]]), marks, marks)
+    tokens = AlignedTokens(ids, tf.constant([[1, 1], [1, 2]]), marks, marks)
     weights = tf.constant([[[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
     result = place_tags(tokens, weights, both)
     assert result.to_list() == [[100, 5, 101], [6, 7]]

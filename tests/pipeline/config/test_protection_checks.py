@@ -64,3 +64,34 @@ def test_valid_patterns(tmp_path: Path) -> None:
     patterns = r"['\b[A-Z]{2}-[0-9]+\b', '(?i)(iso|din) ?[0-9]+', '§']"
     text = f"name: x\ndata: {{{PAIR}, protect: {{patterns: {patterns}}}}}\n"
     assert load_text(tmp_path, text).data.protect.pattern().count("|") == 3
+
+
+LINKS = {
+    ("{kinds: [urls]}", "{links: l}"): None,
+    ("{kinds: [urls, markup], placement: attention}", "{links: l}"): None,
+    ("{kinds: [urls, markup]}", "{links: l}"): "3: training.guided_alignment: tags would be words",
+    ("{kinds: [urls]}", "{links: l, unit: character}"): (
+        "3: training.guided_alignment.unit: a span is one character"
+    ),
+}
+
+
+@pytest.mark.parametrize(("sections", "expected"), LINKS.items())
+def test_links_count_the_words_of_the_model(
+    sections: tuple[str, str], expected: str | None, tmp_path: Path
+) -> None:
+    protect, guidance = sections
+    text = f"name: x\ndata: {{train: a.jsonl, extra: [l], protect: {protect}}}\n"
+    text += f"training: {{guided_alignment: {guidance}}}\n"
+    if expected is None:
+        assert load_text(tmp_path, text).training.guided_alignment.links == "l"
+    else:
+        compare(problems_of(tmp_path, text), expected)
+
+
+def test_gold_alignments_count_the_words_of_the_model(tmp_path: Path) -> None:
+    text = (
+        "name: x\ndata: {train: a.jsonl, extra: [l], protect: {kinds: [markup]}}\n"
+        "evaluation: {metrics: [bleu, aer], alignment: {gold: l}}\n"
+    )
+    compare(problems_of(tmp_path, text), "3: evaluation.alignment: tags would be words")

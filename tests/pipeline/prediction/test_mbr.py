@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from regard.core.errors import UserError
@@ -72,6 +73,24 @@ def test_the_chosen_samples(samples):
     assert len({prediction.hypothesis for prediction in chosen}) > 1
 
 
+def test_the_attention_of_the_chosen_samples(samples):
+    model, _ = samples
+    rows = [{"source": source} for source in SOURCES]
+    sampled = MbrModel(model)
+    chosen = sampled.predict("serving_default", rows)
+    details = sampled.predict(sampled.contract["detail"], rows)
+    assert [row.hypothesis for row in details] == [row.hypothesis for row in chosen]
+    texts = [{**row, "target": result.hypothesis} for row, result in zip(rows, chosen, strict=True)]
+    scores = model.predict("score", texts)
+    for row in (0, 1, 3):
+        assert details[row].score == chosen[row].score
+        tokens, source, weights = details[row].attention
+        assert weights.shape == (len(tokens), len(source))
+        np.testing.assert_allclose(weights, scores[row].outputs["alignment"])
+        assert details[row].outputs["source_length"] == len(source)
+        assert "confidence" not in details[row].outputs
+
+
 def test_predict_and_evaluate(version, samples, tmp_path, capfd):
     model, _ = samples
     rows = [{"source": source} for source in SOURCES]
@@ -91,11 +110,16 @@ def test_predict_and_evaluate(version, samples, tmp_path, capfd):
     difference = result.metrics["chrf"].value - result.production.metrics["chrf"].value
     interval = result.production.comparison.difference
     assert interval.low <= difference <= interval.high
+    assert (out / "by_length.json").is_file()
+    predict(str(version), SOURCES[:1], mbr="chrf", align=True, **OPTIONS)
+    table = capfd.readouterr().out.splitlines()
+    assert table[0] == expected[0].hypothesis
+    assert len(table) > 2
 
 
 def test_models_and_options_that_do_not_fit(version, capfd):
-    with pytest.raises(UserError, match="attention"):
-        predict(str(version), ["a"], mbr="chrf", align=True, samples=2)
+    with pytest.raises(UserError, match="confidence"):
+        predict(str(version), ["a"], mbr="chrf", min_confidence=0.5, samples=2)
     with pytest.raises(UserError):
         predict(str(version), ["a"], mbr="chrf", samples=1)
     assert capfd.readouterr().out == ""

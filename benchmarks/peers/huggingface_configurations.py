@@ -222,11 +222,12 @@ CONFIGURATIONS = {
     ),
 }
 
-# The sizes of Helsinki-NLP/opus-mt-en-de. SentencePiece's nmt_nfkc is in its files, too.
+# The sizes of Helsinki-NLP/opus-mt-en-de. SentencePiece's nmt_nfkc is in its files, too. Outputs of
+# random weights do not end, so all of them have the greatest length, here that of a sentence.
 OPUS = Configuration(
     "marian",
     {**_OPUS_SIZES, "activation_function": "swish", "scale_embedding": True, "vocab_size": 58_101},
-    {"num_beams": 4, "max_length": 512, "length_penalty": 1.0, "renormalize_logits": True},
+    {"num_beams": 4, "max_length": 32, "length_penalty": 1.0, "renormalize_logits": True},
     spm={"normalization": "nmt_nfkc"},
     spm_size=32_000,
     embedding_deviation=0.05,

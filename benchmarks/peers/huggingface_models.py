@@ -22,8 +22,8 @@ float32:
   token; forced tokens add 0. That of ``beam`` is divided by ``length ** length_penalty``, where
   the length counts these tokens.
 
-A second call writes the same bytes. The outputs are computed in float64, too, and the script stops
-if they differ, so no output depends on rounding.
+A second call on the same machine writes the same bytes. The outputs are computed in float64, too,
+and the script stops if they differ, so no output depends on rounding.
 
 The second form writes one model with the sizes of OPUS-MT (75 million parameters) without outputs,
 for measurements.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -89,7 +90,7 @@ def train_sentencepiece(
     if rules:
         options = {"normalization_rule_tsv": "rules.tsv"}
     # The model contains the path of the rules, so it must not be that of a temporary folder.
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    with tempfile.TemporaryDirectory() as folder, _working_folder(folder):
         Path("rules.tsv").write_text(rules, encoding="ascii")
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_strip(sentences),
@@ -103,6 +104,16 @@ def train_sentencepiece(
             **options,
         )
     path.write_bytes(model.getvalue())
+
+
+@contextlib.contextmanager
+def _working_folder(folder: str) -> Iterator[None]:
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def tokens_of(path: Path) -> list[str]:

@@ -29,9 +29,9 @@ from regard.components.importing.tensor_file import (
 from regard.core.errors import UserError
 
 # The pickles of the largest translation models have 400 kB.
-MAX_PICKLE_BYTES = 4 << 20
+MAX_PICKLE_BYTES = 2 << 20
 # The directory has about 80 bytes for each record.
-MAX_DIRECTORY_BYTES = 16 << 20
+MAX_DIRECTORY_BYTES = 4 << 20
 _ZIP_MAGIC, _OLD_MAGIC = b"PK\x03\x04", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _OLD_PROTOCOL = 1001
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")

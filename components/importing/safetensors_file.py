@@ -25,7 +25,7 @@ from regard.components.importing.tensor_file import (
 from regard.core.errors import UserError
 
 # The format allows 100 MB. The headers of the largest translation models have 300 kB.
-MAX_HEADER_BYTES = 16 << 20
+MAX_HEADER_BYTES = 4 << 20
 _DOWNLOAD = "Download the file again, and compare its size with the one in the repository."
 _CONVERT = "Save the model with `model.float().save_pretrained(folder)`, and import that folder."
 

@@ -40,8 +40,8 @@ _OTHERS = (
         "the model of the same name from Hugging Face.",
     ),
     (
-        ("*.gguf", "*.ggml", "*.onnx", "model.bin", "*.tflite"),
-        "The folder has weights of an inference engine, which cannot be converted back",
+        ("*.gguf", "*.ggml", "*.onnx", "model.bin", "*.tflite", "*.ot"),
+        "The folder has weights in the format of another program",
         "Download the model with its `model.safetensors` or `pytorch_model.bin`.",
     ),
 )

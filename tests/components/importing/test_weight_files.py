@@ -32,6 +32,7 @@ def test_safetensors_come_before_pytorch(tmp_path):
         ["model-q4_k.gguf"],
         ["model.bin", "shared_vocabulary.json"],
         ["encoder_model.onnx"],
+        ["rust_model.ot"],
     ],
 )
 def test_other_weights_are_named(tmp_path, names):

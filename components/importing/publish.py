@@ -10,7 +10,8 @@ import numpy as np
 
 from regard.components.importing.foreign_model import ForeignModel
 from regard.components.registry.publish import push
-from regard.components.registry.records import ImportRecord, VersionRecord
+from regard.components.registry.records import ImportRecord, VersionRecord, read_record
+from regard.components.registry.store import Registry
 from regard.components.serving_check.executor import (
     TOLERANCES,
     exported_rows,
@@ -38,7 +39,8 @@ class ImportResult:
         version: its version.
         is_new: whether the version is new; otherwise the newest version is this same model.
         parameters: the number of its weights.
-        checked_rows: the reference outputs that another process has reproduced.
+        checked_rows: the reference outputs that another process has reproduced; 0 if the version
+            is not new.
         licence: the licence that the folder states; empty without one.
     """
 
@@ -61,13 +63,17 @@ def publish_model(foreign: ForeignModel, registry: Path, name: str) -> ImportRes
         UserError: the weights do not fit, or the registry cannot be written.
         RuntimeError: the exported model has other outputs than the one in memory.
     """
+    record = _record(foreign)
     network, model, tokenizers = foreign.build()
+    parameters = model.count_params()
+    # Two exports of one model differ in their bytes.
+    if (version := _same_import(Registry(registry), name, record)) is not None:
+        return ImportResult(version, False, parameters, 0, foreign.licence)
     with tempfile.TemporaryDirectory(prefix="regard-import-") as work:
         exported = Path(work, "model")
         rows = _sample_rows(foreign, tokenizers)
         export_float32(model, network, foreign.config, tokenizers, exported, rows)
         write_warm_start(exported, model, foreign.config, foreign.tokenizers)
-        parameters = model.count_params()
         del model
         references = exported_rows(exported, read_contract(exported))
         result = run_check(
@@ -79,8 +85,19 @@ def publish_model(foreign: ForeignModel, registry: Path, name: str) -> ImportRes
             }
         )
         raise_failures(result)
-        version, is_new = push(exported, registry, name, _record(foreign))
-    return ImportResult(version, is_new, parameters, result["rows"], foreign.licence)
+        version, _ = push(exported, registry, name, record)
+    return ImportResult(version, True, parameters, result["rows"], foreign.licence)
+
+
+def _same_import(registry: Registry, name: str, record: VersionRecord) -> int | None:
+    """Return the newest version of a name if it was imported from the same files by this code."""
+    newest = registry.latest(name)
+    if newest is None:
+        return None
+    earlier = read_record(registry.path(name, newest))
+    is_same = earlier.imported.files == record.imported.files
+    is_same &= (earlier.config, earlier.regard) == (record.config, record.regard)
+    return newest if is_same else None
 
 
 def _sample_rows(foreign: ForeignModel, tokenizers: Mapping[str, Any]) -> Iterator[Row]:

@@ -162,6 +162,10 @@ def _import(
     terminal.print_lines(
         f"{state} {name}@{result.version} ({result.parameters:,} parameters)",
         f"  licence: {result.licence or 'the folder states none'}",
-        f"  {result.checked_rows} outputs reproduced in a fresh process",
+        *(
+            [f"  {result.checked_rows} outputs reproduced in a fresh process"]
+            if result.is_new
+            else []
+        ),
         *([f"  to fine-tune it, name your data in {config}"] if config else []),
     )

@@ -1,5 +1,6 @@
 """Publish models of other frameworks in the registry."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from regard.components.importing.m2m import read_m2m
 from regard.components.importing.marian import read_marian
 from regard.components.importing.npz import read_npz, weight_shapes
 from regard.components.importing.publish import ImportResult, publish_model
+from regard.core.errors import UserError
+from regard.pipeline.config.config import NAME_PATTERN
 from regard.pipeline.config.fine_tuning import check_path, write_fine_tuning
 
 __all__ = ["ImportResult", "import_model", "read_m2m", "read_marian", "read_npz", "weight_shapes"]
@@ -25,8 +28,11 @@ def import_model(
         config: the file for the configuration; None: it is not written.
 
     Raises:
-        UserError: the model cannot be read or published, or the file exists.
+        UserError: the model cannot be read or published, its name is not valid, or the file exists.
     """
+    if not re.fullmatch(NAME_PATTERN, name):
+        remedy = "Use small letters, digits and hyphens, for example --name opus-en-de."
+        raise UserError(f"{name!r} cannot be the name of a model.", "--name", remedy)
     if config is not None:
         check_path(config)
     model = read()

@@ -74,7 +74,7 @@ class Seq2Seq(TrainableModel):
         penalties = {name: x for name, x in (penalties or {}).items() if x}
         guided_alignment = dict(guided_alignment or {})
         scheduled_sampling = dict(scheduled_sampling or {})
-        first_tokens = [list(pair) for pair in first_tokens]
+        first_tokens = [(int(source), int(target)) for source, target in first_tokens]
         self.settings = constructor_arguments(locals(), exclude=self.parts)
         for name in penalties:
             check_name("penalty", PENALTIES, name)

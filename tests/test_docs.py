@@ -217,7 +217,7 @@ def test_every_mentioned_key_exists(page):
     """Of every `section.key` in a sentence or table; a number in it is the index of a list."""
     mentioned = re.findall(r"(?<!`)`([a-z_]+(?:\.\w+)+)(?=[`:= ])", prose(page))
     keys = {re.sub(r"\.\d+(?=\.|$)", "", key) for key in mentioned}
-    files = {".json", ".py", ".yaml", ".md"}
+    files = {".json", ".py", ".yaml", ".md", ".safetensors"}
     unknown = {
         key
         for key in keys - KEYS

@@ -92,8 +92,8 @@ class HuggingFaceWeights(WeightReader):
             if tensor is not None and tensor.shape != expected:
                 self._refuse_sizes(setting, expected, tensor.shape)
 
-    def _refuse_sizes(self, setting: str, value: object, found: object) -> None:
-        message = f"{setting}: {value} in config.json, and {found} in the weights."
+    def _refuse_sizes(self, setting: str, expected: object, actual: object) -> None:
+        message = f"{setting}: {expected} in config.json, and {actual} in the weights."
         remedy = "Fetch both files again: they belong to different models."
         raise UserError(message, str(self._path), remedy)
 

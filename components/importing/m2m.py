@@ -81,7 +81,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
         name: table.id_of(languages[target]) for name, (_, target) in zip(names, pairs, strict=True)
     }
     first_tokens = [(table.id_of_symbol(text), targets[name]) for text, name in symbols.items()]
-    settings = {
+    settings: dict[str, Any] = {
         "task": "translation",
         "model": {
             "embedding": config.size("d_model"),

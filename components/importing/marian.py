@@ -54,7 +54,7 @@ def read_marian(folder: Path) -> ForeignModel:
         if (match := _LANGUAGE.fullmatch(text))
     ]
     tables, tokenizers = _number_tokens(config, vocabularies, languages)
-    settings = {
+    settings: dict[str, Any] = {
         "task": "translation",
         "model": _model_section(config),
         "search": config.search(config.integer("max_position_embeddings", 512, minimum=2), 0.0),

@@ -57,7 +57,9 @@ def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
             "shared": len(set(model.tokenizers.values())) == 1,
         },
         "model": config.model.model_dump(mode="json", exclude_unset=True),
-        "search": config.search.model_dump(mode="json", exclude_unset=True),
+        "search": config.search.model_dump(mode="json", exclude_unset=True)
+        if config.search
+        else {},
         "training": {
             "warm_start": {"model": version, "keep_tokenizer": True},
             "lora": {"rank": 8},

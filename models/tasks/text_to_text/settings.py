@@ -103,12 +103,12 @@ def validate(config: Any) -> Iterator[Problem]:
             message = "copying needs one tokenizer for both sides; set tokenizer.shared: true, or "
             yield Problem(path, f"{message}use false")
     if model.first_tokens:
-        path, start = ("model", "first_tokens"), config.training.warm_start
+        key, start = ("model", "first_tokens"), config.training.warm_start
         if not (start and start.keep_tokenizer):
             message = "has the ids of an imported model; set training.warm_start.keep_tokenizer: "
-            yield Problem(path, f"{message}true, or remove it")
+            yield Problem(key, f"{message}true, or remove it")
         if config.training.scheduled_sampling:
-            yield Problem(path, "works without training.scheduled_sampling; remove one of them")
+            yield Problem(key, "works without training.scheduled_sampling; remove one of them")
     if model.pretrained is not None:
         if not model.pretrained.files():
             yield Problem(("model", "pretrained"), "has no file; give source, target or both")

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from regard.models.layers.transformer import ACTIVATIONS, FeedForward
+from regard.models.layers.feed_forward import ACTIVATIONS, FeedForward
 from tests.models.tensors import fill, weights_by_name
 from tests.tolerances import assert_close
 

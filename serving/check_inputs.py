@@ -88,23 +88,30 @@ def rows_for_signature(
     return converted
 
 
-def create_extreme_rows(rows: Sequence[CheckRow], contract: Contract) -> list[CheckRow]:
+def create_extreme_rows(
+    rows: Sequence[CheckRow], contract: Contract, has_long_row: bool = True
+) -> list[CheckRow]:
     """Create a row of empty texts and a row of very long texts.
 
     Inputs that are not text come from the first real row. For points and images there are no
     extreme rows: the real rows include the fewest and the most points.
+
+    Args:
+        rows: the real rows.
+        contract: the model's contract.
+        has_long_row: whether there is the row of very long texts.
     """
     texts = text_inputs(contract)
     if not texts or (len(texts) < len(contract["inputs"]) and not rows):
         return []
     others = rows[0].inputs if rows else {}
     empty = {**others, **dict.fromkeys(texts, "")}
+    empty_row = CheckRow("the empty row", empty, ", ".join(["''"] * len(texts)))
+    if not has_long_row:
+        return [empty_row]
     long = {name: create_long_text([row.inputs[name] for row in rows]) for name in texts}
     description = ", ".join(repr(f"{long[name][: _MAX_SHOWN - 1]}…") for name in texts)
-    return [
-        CheckRow("the empty row", empty, ", ".join(["''"] * len(texts))),
-        CheckRow("the long row", {**others, **long}, description),
-    ]
+    return [empty_row, CheckRow("the long row", {**others, **long}, description)]
 
 
 def create_long_text(texts: Sequence[str]) -> str:

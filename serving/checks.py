@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypedDict
+from typing import Any
+
+from typing_extensions import NotRequired, TypedDict
 
 if __name__ == "__main__":
     # Make regard.serving and regard.core importable, and nothing else of Regard.
@@ -41,13 +43,15 @@ class CheckRequest(TypedDict):
     """What to check.
 
     ``model`` is the SavedModel's folder, ``servers`` are versions of TensorFlow Serving, ``rows``
-    real rows with earlier outputs, and ``tolerances`` the allowed differences.
+    real rows with earlier outputs, and ``tolerances`` the allowed differences. ``has_long_row``
+    says whether a row of very long texts is run, too, which is the default.
     """
 
     model: str
     servers: list[str]
     rows: list[check_inputs.RequestRow]
     tolerances: Tolerances
+    has_long_row: NotRequired[bool]
 
 
 class CheckResult(TypedDict, total=False):
@@ -118,7 +122,8 @@ def _check_outputs(
     contract = model.contract
     comparison = OutputComparison(contract, request["tolerances"])
     rows = [check_inputs.parse_row(row, contract) for row in request["rows"]]
-    extremes = check_inputs.create_extreme_rows(rows, contract)
+    has_long_row = request.get("has_long_row", True)
+    extremes = check_inputs.create_extreme_rows(rows, contract, has_long_row)
     # A model may reject long inputs; those cannot be in a batch with others.
     accepted = [row for row in extremes if not _rejects(model, row)]
     result["refused"] = [row.name for row in extremes if row not in accepted]

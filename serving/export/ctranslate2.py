@@ -53,6 +53,9 @@ def find_unsupported(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
         name = value["type"] if isinstance(value, Mapping) else value
         if name != supported:
             unsupported.append((f"model.attention.{key}", f"is {name}, not {supported}"))
+    if settings.get("first_tokens"):
+        reason = "begins outputs with a token that depends on the source, which is not supported"
+        unsupported.append(("model.first_tokens", reason))
     return unsupported
 
 

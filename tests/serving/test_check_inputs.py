@@ -18,6 +18,7 @@ def test_extreme_rows_keep_inputs_that_are_not_text():
     assert empty.inputs == {"image": b"i", "question": ""}
     assert long.inputs["image"] == b"i"
     assert len(long.inputs["question"]) > 4990
+    assert check_inputs.create_extreme_rows([first], contract, has_long_row=False) == [empty]
     assert check_inputs.create_extreme_rows([], contract) == []
     assert check_inputs.create_extreme_rows([first], {"inputs": contract["inputs"][:1]}) == []
 

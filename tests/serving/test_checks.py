@@ -44,8 +44,8 @@ def run(tmp_path: Path, arguments: list[dict], bug: str) -> dict:
     return query(fake_models.save(Reverser(bug), tmp_path / "model"), arguments)
 
 
-def query(model: Path, arguments: list[dict]) -> dict:
-    request = {"model": str(model), "servers": ["2.19"], "tolerances": LIMITS}
+def query(model: Path, arguments: list[dict], **options) -> dict:
+    request = {"model": str(model), "servers": ["2.19"], "tolerances": LIMITS, **options}
     return checks.check({**request, "rows": arguments})
 
 
@@ -55,6 +55,7 @@ def test_a_good_model_passes(good, rows):
     assert result["unsupported_ops"] == {"2.19": {}}
     assert result["rows"] == len(TEXTS) + 2
     assert result["load_seconds"] > 0
+    assert query(good, rows, has_long_row=False)["rows"] == len(TEXTS) + 1
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,20 @@ def test_an_export_is_verified_and_gives_the_same_scores(registry, tmp_path):
     assert_close(scores, [sum(row.log_probs) for row in theirs], roundings=1000)
 
 
+@pytest.mark.parametrize(("offset", "patience"), [(0.0, "present_length"), (1.0, 2.0)])
+def test_the_length_penalty_of_an_imported_model(registry, tmp_path, offset, patience):
+    """That of Transformers is a power of the length, as CTranslate2's is."""
+    version = shutil.copytree(registry / "small" / "3", tmp_path / "models" / "imported" / "1")
+    search = {**SEARCH, "length_penalty": 1.2, "length_offset": offset, "patience": patience}
+    (version / "regard.json").write_text(json.dumps({"config": {"search": search}}))
+    completed = to_ctranslate2("imported", tmp_path / "models", tmp_path / "fast", "float32")
+    rows = json.loads((version / IN_MEMORY).read_text())
+    mean = np.mean([rows[i]["answer"]["target_length"] for i in (0, 1, 3)])
+    expected = 1.2 * mean / (mean + offset)
+    assert completed.arguments["length_penalty"] == pytest.approx(expected, abs=0.006)
+    assert completed.arguments.get("patience") == (None if offset == 0 else patience)
+
+
 def test_the_command_prints_how_to_use_the_export(registry, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     export_command("small@3", registry=registry)

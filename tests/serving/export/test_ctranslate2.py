@@ -77,6 +77,11 @@ VARIANTS = {
     "rotary, swiglu": settings(positions="rotary", activation="swiglu"),
     "learned, few": settings(positions="learned", max_positions=5),
     "relative": settings(positions="relative", max_distance=2),
+    "as OPUS-MT": settings("all", norm="post", activation="silu", positions="sinusoidal_marian"),
+    "as M2M-100, without scale": {
+        **settings("all", positions="sinusoidal_tensor2tensor", first_position=2),
+        "scale_embeddings": False,
+    },
     "sides that differ": settings(
         encoder={"layers": 1, "norm": "post", "heads": 4, "positions": "rotary"},
         decoder={"layers": 3, "activation": "swiglu"},
@@ -186,6 +191,7 @@ def test_rows_of_zeros_and_tiny_numbers_are_quantized(tmp_path):
         ({"attention": {"score": {"type": "additive"}}}, "model.attention.score"),
         ({"attention": {"alignment": {"type": "local_m"}}}, "model.attention.alignment"),
         ({"attention": {"values": "split"}}, "model.attention.values"),
+        ({"first_tokens": [[4, 5]]}, "model.first_tokens"),
     ],
 )
 def test_unsupported_settings(change, key):

@@ -18,10 +18,10 @@ from regard.models.encoders import (
 )
 from regard.models.encoders.convolutional import ConvolutionalEncoder
 from regard.models.layers.embeddings import PointEmbedding, TokenEmbedding
+from regard.models.layers.feed_forward import FeedForward
 from regard.models.layers.grid import GridPositions, GridSelfAttention
 from regard.models.layers.pooling import POOLINGS
 from regard.models.layers.positions import POSITIONS
-from regard.models.layers.feed_forward import FeedForward
 from regard.models.layers.transformer import EncoderBlock
 
 IDS, VECTORS, GRID, IMAGES = (2, 5), (2, 5, 8), (2, 3, 4, 8), (2, 16, 24, 3)

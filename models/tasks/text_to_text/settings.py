@@ -1,9 +1,9 @@
 """What text-to-text tasks have in common: parts, the section ``model``, and its checks."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import Strict, model_validator
 
 from regard.core.bounds import Count, Rate, Size
 from regard.models.settings import checks, networks
@@ -71,7 +71,7 @@ class TextToTextModelConfig(Section):
     pretrained: TextEmbeddingsConfig | None = None
     encoder: networks.EncodersConfig = networks.RecurrentEncoderConfig()
     decoder: networks.DecoderConfig = networks.LuongDecoderConfig()
-    first_tokens: Listed[tuple[Count, Count]] = ()
+    first_tokens: Listed[Annotated[tuple[Count, Count], Strict(False)]] = ()
     attention: DecoderAttentionConfig | None = DecoderAttentionConfig()
 
     _default_score = model_validator(mode="before")(networks.add_default_score)

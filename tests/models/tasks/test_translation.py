@@ -2,6 +2,7 @@
 
 import pytest
 import tensorflow as tf
+from pydantic import ValidationError
 
 from regard.components.common.tokenizers import read_tokenizers
 from regard.models import tasks
@@ -51,6 +52,16 @@ def test_preprocessing_with_tags(tokenizers):
     without = task.transform(inputs, tokenizers, TextPreprocessingConfig())["source_ids"]
     expected = tokenizers["source"].tokenize(["a cat", " ", "the dog", " "])
     assert without.to_list() == expected.to_list()
+
+
+def test_pairs_of_first_tokens_are_lists_in_files():
+    settings = TextToTextModelConfig.model_validate({"first_tokens": [[93, 84], [94, 85]]})
+    assert settings.first_tokens == ((93, 84), (94, 85))
+    again = TextToTextModelConfig.model_validate(settings.model_dump(mode="json"))
+    assert again.first_tokens == settings.first_tokens
+    for invalid in ([[93]], [["93", 84]], [93, 84]):
+        with pytest.raises(ValidationError):
+            TextToTextModelConfig.model_validate({"first_tokens": invalid})
 
 
 def test_an_unknown_task_is_refused():

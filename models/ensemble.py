@@ -109,6 +109,9 @@ class Ensemble(Seq2Seq):
     """
 
     def __init__(self, models: Sequence[Seq2Seq]):
+        first = {str(model.settings["first_tokens"]) for model in models}
+        if len(first) > 1:
+            raise ValueError("The models of an ensemble must read the same first tokens.")
         super().__init__(
             EnsembleEncoder([model.encoder for model in models], name="encoders"),
             EnsembleDecoder([model.decoder for model in models], name="decoders"),

@@ -150,10 +150,10 @@ class Seq2Seq(TrainableModel):
         return ops.concatenate([previous[:, :1], first, previous[:, 1:]], axis=1)
 
     def _first_token(self, source: Tensor) -> Tensor:
-        """Return the first token of each source, ``[batch]``; PAD for one that names none."""
+        """Return the first token of each source, ``[batch]``; by default that of the first pair."""
         names_it = ops.equal(source[:, :1], self.first_tokens[None, :, 0])
-        tokens = ops.where(names_it, self.first_tokens[None, :, 1], PAD)
-        return ops.cast(ops.max(tokens, axis=1), "int32")
+        pair = ops.argmax(ops.cast(names_it, "int32"), axis=1)
+        return ops.take(ops.convert_to_tensor(self.first_tokens[:, 1]), pair, axis=0)
 
     def _without_first(self, outputs: Tensor) -> Tensor:
         """Return outputs ``[batch, target, ...]`` without that whose next token is the first."""

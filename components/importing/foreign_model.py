@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pydantic
 
 from regard.components.common.tokenizers import create_tokenizers
 from regard.components.settings.trainer import TrainerConfig
@@ -86,6 +87,25 @@ class ForeignModel:
                 "Only models whose computation is the same can be imported.",
             )
         return tasks.get_network(self.config.task), model, tokenizers
+
+
+def create_config(values: Mapping[str, Any], where: Path) -> TrainerConfig:
+    """Return the sections of a configuration.
+
+    Args:
+        values: the sections as plain values.
+        where: the file that they come from.
+
+    Raises:
+        UserError: a value is not valid.
+    """
+    try:
+        return TrainerConfig.model_validate(values)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        remedy = "Only models with the settings of Regard's own can be imported."
+        raise UserError(f"{key}: {first['msg']}", str(where), remedy) from None
 
 
 def build_random(folder: Path, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:

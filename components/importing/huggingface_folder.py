@@ -1,20 +1,24 @@
 """The settings of a model in a folder as Hugging Face's Transformers writes it."""
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from regard.core.errors import NotFoundError, UserError
+from regard.core.formatting import printable
 from regard.core.regular_files import read_regular
+from regard.core.yaml_text import YAMLError, from_yaml
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 _MAX_JSON_BYTES = 64 << 20  # a tokenizer.json of 256,000 tokens has 32 MB
 _MAX_CARD_BYTES = 4 << 20
+# The patience of ``early_stopping``.
+_PATIENCE = {False: "present_length", True: 1.0, "never": None}
 _MAX_INTEGER = 1_000_000  # the largest vocabulary
+_MAX_LICENCE = 200  # characters
 _MAX_SIZE = 65_536  # the largest width or number of layers
 # The maximum lengths of an output and of a source.
 _TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 2.0, 50
@@ -33,6 +37,8 @@ _NEUTRAL_GENERATION: dict[str, tuple[Any, ...]] = {
     "min_new_tokens": (0, None),
     "exponential_decay_length_penalty": (None,),
     "sequence_bias": (None,),
+    "forced_bos_token_id": (None,),
+    "guidance_scale": (None, 1),
     "suppress_tokens": (None, []),
     "begin_suppress_tokens": (None, []),
 }
@@ -50,7 +56,8 @@ def read_json(path: Path) -> dict[str, Any]:
         remedy = "Give the folder of one model with all its files."
         raise NotFoundError("The file does not exist.", str(path), remedy) from None
     except OSError as error:
-        raise UserError(f"The file cannot be read: {error.strerror}", str(path)) from None
+        message = f"The file cannot be read: {error.strerror}"
+        raise UserError(message, str(path), "Give a readable file.") from None
     except (ValueError, RecursionError) as error:
         remedy = "Fetch the file again."
         raise UserError(f"The file is not valid JSON: {error}", str(path), remedy) from None
@@ -96,7 +103,7 @@ class HuggingFaceConfig:
 
     def __init__(self, folder: Path, kind: str):
         self.folder, self.files = folder, [CONFIG]
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             remedy = "Give the folder that has config.json."
             raise NotFoundError("There is no such folder.", str(folder), remedy)
         self._values = read_json(folder / CONFIG)
@@ -106,13 +113,17 @@ class HuggingFaceConfig:
             raise self.error("quantization_config", "the weights are quantized", remedy)
         # Older folders have the settings of the search in the same file.
         self._generation = self._values
-        if (folder / GENERATION).is_file():
+        if os.path.lexists(folder / GENERATION):
             self._generation = read_json(folder / GENERATION)
             self.files.append(GENERATION)
         for name, neutral in _NEUTRAL_GENERATION.items():
             value = self._generation.get(name)
             if value not in neutral:
                 raise self.error(name, f"is {value!r}, which no search of Regard does")
+        pad = self.token("pad_token_id", 0)
+        if self._generation.get("bad_words_ids") not in (None, [], [[pad]]):
+            message = f"is {self._generation['bad_words_ids']!r}; only [[{pad}]] can be imported"
+            raise self.error("bad_words_ids", message)
 
     def error(self, name: str, message: str, remedy: str | None = None) -> UserError:
         """Return the error of a setting."""
@@ -154,6 +165,13 @@ class HuggingFaceConfig:
             raise self.error(name, f"is {value!r} instead of {allowed}")
         return int(value)
 
+    def boolean(self, name: str, default: bool) -> bool:
+        """Return a setting that is true or false."""
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            raise self.error(name, f"is {value!r} instead of true or false")
+        return value
+
     def number(self, name: str, default: float) -> float:
         """Return a setting that is a number."""
         value = self.get(name, default)
@@ -163,7 +181,9 @@ class HuggingFaceConfig:
 
     def token(self, name: str, default: int | None = None) -> int:
         """Return the id of a special token."""
-        value = self.integer(name, default)
+        value, size = self.integer(name, default), self.integer("vocab_size", minimum=4)
+        if value >= size:
+            raise self.error(name, f"is {value}, but vocab_size is {size}")
         if self._generation.get(name) not in (None, value):
             raise self.error(name, f"is {value} here and {self._generation[name]} in {GENERATION}")
         return value
@@ -212,16 +232,19 @@ class HuggingFaceConfig:
             "max_source_length": max(min(max_source - 1, _MAX_SOURCE), 1),
             "no_repeat_ngram_size": int(self._generation_number("no_repeat_ngram_size", 0, 0)),
         }
-        beam_size = int(self._generation_number("num_beams", 1, 1))
+        beam_size = self._generation_number("num_beams", 1, 1)
+        stopping = self._generation.get("early_stopping") or False
+        if beam_size not in range(1, _MAX_SIZE) or stopping not in _PATIENCE:
+            name = "early_stopping" if beam_size in range(1, _MAX_SIZE) else "num_beams"
+            raise self.error(name, f"is {self._generation[name]!r}, which no search of Regard does")
         if beam_size == 1:
             return {"type": "greedy", **search}
-        is_early = self._generation.get("early_stopping") is True
         return {
             "type": "beam",
-            "beam_size": beam_size,
+            "beam_size": int(beam_size),
             "length_penalty": self._generation_number("length_penalty", 1.0, 0),
             "length_offset": length_offset,
-            "patience": 1.0 if is_early else "present_length",
+            "patience": _PATIENCE[stopping],
             **search,
         }
 
@@ -237,17 +260,21 @@ class HuggingFaceConfig:
     @property
     def renormalizes(self) -> bool:
         """Whether forbidden tokens have no share in the probabilities of the others."""
-        return bool(self._generation.get("renormalize_logits"))
+        value = self._generation.get("renormalize_logits") or False
+        if not isinstance(value, bool):
+            raise self.error("renormalize_logits", f"is {value!r} instead of true or false")
+        return value
 
     def licence(self) -> str:
         """Return the licence of the model card's header, or of ``config.json``; empty if none."""
         try:
             card = read_regular(self.folder / CARD, _MAX_CARD_BYTES).decode("utf-8", "replace")
             header = re.match(r"\s*---\s*\n(.*?)\n---\s*(?:\n|$)", card, re.DOTALL)
-            values = yaml.safe_load(header[1]) if header else None
-        except (OSError, ValueError, yaml.YAMLError, RecursionError):
+            values = from_yaml(header[1]) if header else None
+        except (OSError, ValueError, YAMLError, RecursionError):
             values = None
         stated = values.get("license") if isinstance(values, Mapping) else None
         stated = stated or self.get("license")
         listed = stated if isinstance(stated, list) else [stated]
-        return ", ".join(text for text in listed if isinstance(text, str))
+        texts = ", ".join(text for text in listed if isinstance(text, str))
+        return printable(" ".join(texts.split()))[:_MAX_LICENCE]

@@ -12,6 +12,7 @@ from regard.components.importing.foreign_model import WeightReader
 from regard.components.importing.tensor_file import TensorFile
 from regard.components.importing.token_table import NEVER, TokenTable
 from regard.core.errors import UserError
+from regard.models.layers.positions import create_positions
 
 # The parts of a layer: ours, and those of Hugging Face, whose outputs are concatenated.
 _LAYER = {
@@ -36,6 +37,7 @@ _TOKEN_MATRICES = {
     "lm_head.weight",
 }
 # Sinusoids, which some files have and which are computed again.
+_ROUNDED = 5e-3  # of a sinusoid in 16 bits
 _COMPUTED = {
     f"model.{side}.embed_positions.{name}"
     for side in ("encoder", "decoder")
@@ -72,6 +74,7 @@ class HuggingFaceWeights(WeightReader):
         self.sides, self._tensors, self._path = sides, tensors, path
         self.never = np.array([*sides["decoder"].copies, *never])
         self._used: set[str] = set()
+        self._is_untied = model["tie_embeddings"] == "none"
         for side, table in sides.items():
             self._check_sizes(side, model[side], (table.size, model["embedding"]))
 
@@ -92,6 +95,21 @@ class HuggingFaceWeights(WeightReader):
             if tensor is not None and tensor.shape != expected:
                 self._refuse_sizes(setting, expected, tensor.shape)
 
+        self._check_positions(f"model.{side}.embed_positions.weight", section["positions"])
+
+    def _check_positions(self, name: str, kind: str) -> None:
+        """Compare stored position encodings with those that Regard computes."""
+        if name not in self._tensors:
+            return
+        stored = np.asarray(self._tensors[name], np.float32)
+        count, depth = stored.shape if stored.ndim == 2 else (0, 0)
+        layer = create_positions({"positions": kind, "max_positions": 1, "position_merge": "add"})
+        computed = np.asarray(layer.position_vectors(np.arange(count)[None], depth))
+        if not count or not np.allclose(stored, computed[0], atol=_ROUNDED):
+            message = f"{name} has other values than the sinusoids of this kind of model."
+            remedy = "Only models whose computation is the same can be imported."
+            raise UserError(message, str(self._path), remedy)
+
     def _refuse_sizes(self, setting: str, expected: object, actual: object) -> None:
         message = f"{setting}: {expected} in config.json, and {actual} in the weights."
         remedy = "Fetch both files again: they belong to different models."
@@ -101,8 +119,16 @@ class HuggingFaceWeights(WeightReader):
         """Return a weight as float32.
 
         Raises:
-            UserError: the file lacks it.
+            UserError: the file lacks it, or it has another shape.
         """
+        try:
+            return self._weight(name)
+        except (ValueError, IndexError):
+            message = f"The tensors of {name} do not have the shapes of this kind of model."
+            remedy = "Fetch the file again, and check that config.json belongs to it."
+            raise UserError(message, str(self._path), remedy) from None
+
+    def _weight(self, name: str) -> np.ndarray:
         side, _, rest = name.partition("/")
         part, _, kind = rest.rpartition("/")
         if rest == "embedding/table":
@@ -153,7 +179,7 @@ class HuggingFaceWeights(WeightReader):
         """
         if name not in _TOKEN_MATRICES:
             return False
-        if name == _SHARED:
+        if name == _SHARED and self._is_untied:
             return True
         others = (self._tensors[other] for other in self._used.intersection(_TOKEN_MATRICES))
         return any(np.array_equal(self._tensors[name], other) for other in others)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.components.importing.foreign_model import ForeignModel
+from regard.components.importing.foreign_model import ForeignModel, create_config
 from regard.components.importing.huggingface_folder import (
     HuggingFaceConfig,
     read_json,
@@ -18,7 +18,6 @@ from regard.components.importing.huggingface_folder import (
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
 from regard.components.importing.tokenizer_files import missing_tokens, read_tokenizer, renumber
 from regard.components.importing.weight_files import find_weights, open_weights
-from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
 from regard.core.suggestions import suggest
 from regard.models.tags import user_symbols
@@ -33,6 +32,7 @@ _LAYERS = {
     "first_position": _PADDING + 1,
 }
 _LISTS = ("tokenizer_config.json", "special_tokens_map.json")
+_OTHER_FOLDER = "Give the folder with all files of the tokenizer."
 _LANGUAGE = re.compile(r"__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}")
 _EXPECTED: dict[str, tuple[Any, ...]] = {
     "pad_token_id": (_PADDING,),
@@ -87,7 +87,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
             "embedding": config.size("d_model"),
             "dropout": config.number("dropout", 0.1),
             "tie_embeddings": "all",
-            "scale_embeddings": bool(config.get("scale_embedding", True)),
+            "scale_embeddings": config.boolean("scale_embedding", True),
             "encoder": config.layers("encoder", **_LAYERS),
             "decoder": config.layers("decoder", **_LAYERS),
             "attention": {"score": "scaled_dot"},
@@ -102,7 +102,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
     return ForeignModel(
         kind="m2m",
         folder=folder,
-        config=TrainerConfig.model_validate(settings),
+        config=create_config(settings, folder / "config.json"),
         tokenizers={"source": tokenizer, "target": tokenizer},
         read_weight=HuggingFaceWeights(
             open_weights(weights),
@@ -147,22 +147,34 @@ def _language_ids(folder: Path, first: int) -> tuple[dict[str, int], str]:
     """
     for name in _LISTS:
         content = read_json(folder / name) if (folder / name).is_file() else {}
-        added = content.get("added_tokens_decoder")
-        if isinstance(added, dict):
-            tokens = {entry["content"]: int(number) for number, entry in added.items()}
-            return {text: number for text, number in tokens.items() if number >= first}, name
-        listed = content.get("additional_special_tokens")
-        if isinstance(listed, list):
-            texts = [entry["content"] if isinstance(entry, dict) else entry for entry in listed]
-            return {text: first + i for i, text in enumerate(texts)}, name
+        if content.get("legacy_behaviour"):
+            message = "legacy_behaviour: sources end with their language; import a newer folder."
+            raise UserError(message, str(folder / name), _OTHER_FOLDER)
+        try:
+            ids = _listed_ids(content, first)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            message = "The list of tokens cannot be read."
+            raise UserError(message, str(folder / name), _OTHER_FOLDER) from None
+        if ids:
+            return ids, name
     message = f"Neither {' nor '.join(_LISTS)} lists the tokens of the languages."
-    raise UserError(message, str(folder), "Give the folder with all files of the tokenizer.")
+    raise UserError(message, str(folder), _OTHER_FOLDER)
+
+
+def _listed_ids(content: Mapping[str, Any], first: int) -> dict[str, int]:
+    """Return the ids of the tokens that settings of a tokenizer list after its vocabulary."""
+    if (added := content.get("added_tokens_decoder")) is not None:
+        tokens = {str(entry["content"]): int(number) for number, entry in added.items()}
+        return {text: number for text, number in tokens.items() if number >= first}
+    listed = content.get("additional_special_tokens") or ()
+    texts = [str(entry["content"]) if isinstance(entry, dict) else str(entry) for entry in listed]
+    return {text: first + i for i, text in enumerate(texts)}
 
 
 def _find_language(config: HuggingFaceConfig, ids: Mapping[str, int], language: str) -> int:
     """Return the id of the token of a language, for example of ``fr`` or ``fra_Latn``."""
     for text in (f"__{language}__", language):
-        if text in ids:
+        if text in ids and _LANGUAGE.fullmatch(text):
             return ids[text]
     languages = [text.strip("_") for text in ids if _LANGUAGE.fullmatch(text)]
     remedy = f"{suggest(language, languages)}."

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.components.importing.foreign_model import ForeignModel
+from regard.components.importing.foreign_model import ForeignModel, create_config
 from regard.components.importing.huggingface_folder import HuggingFaceConfig, read_json, texts_by_id
 from regard.components.importing.huggingface_weights import HuggingFaceWeights, TokenTable
 from regard.components.importing.tokenizer_files import missing_tokens, read_tokenizer, renumber
 from regard.components.importing.weight_files import find_weights, open_weights
-from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
 from regard.models.tags import user_symbols
 from regard.models.vocabulary import EOS, PAD, UNK
@@ -46,7 +45,8 @@ def read_marian(folder: Path) -> ForeignModel:
     config = HuggingFaceConfig(folder, "marian")
     for name, values in _EXPECTED.items():
         config.expect(name, *values)
-    config.expect("decoder_start_token_id", config.token("pad_token_id"))
+    if config.token("decoder_start_token_id") != config.token("pad_token_id"):
+        raise config.error("decoder_start_token_id", "is not that of the padding")
     vocabularies = _read_vocabularies(config)
     languages = [
         match[1]
@@ -66,7 +66,7 @@ def read_marian(folder: Path) -> ForeignModel:
     return ForeignModel(
         kind="marian",
         folder=folder,
-        config=TrainerConfig.model_validate(settings),
+        config=create_config(settings, folder / "config.json"),
         tokenizers=tokenizers,
         read_weight=HuggingFaceWeights(
             open_weights(weights),
@@ -94,7 +94,7 @@ class _Vocabulary(NamedTuple):
 
 
 def _has_shared_vocabulary(config: HuggingFaceConfig) -> bool:
-    return bool(config.get("share_encoder_decoder_embeddings", True))
+    return config.boolean("share_encoder_decoder_embeddings", True)
 
 
 def _read_vocabularies(config: HuggingFaceConfig) -> dict[str, _Vocabulary]:
@@ -154,8 +154,8 @@ def _model_section(config: HuggingFaceConfig) -> dict[str, Any]:
     return {
         "embedding": config.size("d_model"),
         "dropout": config.number("dropout", 0.1),
-        "tie_embeddings": tied if config.get("tie_word_embeddings", True) else "none",
-        "scale_embeddings": bool(config.get("scale_embedding", False)),
+        "tie_embeddings": tied if config.boolean("tie_word_embeddings", True) else "none",
+        "scale_embeddings": config.boolean("scale_embedding", False),
         "encoder": config.layers("encoder", **options),
         "decoder": config.layers("decoder", **options),
         "attention": {"score": "scaled_dot"},

@@ -4,26 +4,27 @@ The format is for scripts that convert models of other frameworks; the names of 
 those of ``regard import npz --list``. See docs/how-to/import.md.
 """
 
+import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pydantic
 
 from regard.components.common.tokenizers import create_tokenizers
 from regard.components.importing.foreign_model import (
     ForeignModel,
     WeightReader,
     build_random,
+    create_config,
     weight_name,
 )
 from regard.components.importing.token_table import NEVER, TokenTable
 from regard.components.importing.tokenizer_files import ordinary_tokens, read_tokenizer, renumber
-from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.vocabulary_mapping import read_vocabulary
 from regard.core.errors import NotFoundError, UserError
-from regard.core.regular_files import read_regular
+from regard.core.regular_files import check_regular, read_regular
 from regard.core.yaml_text import YAMLError, from_yaml
 from regard.models import tasks
 from regard.models.tags import user_symbols
@@ -37,6 +38,8 @@ _MAX_VOCABULARY_BYTES = 64 << 20
 _SHARED = "shared"  # the name of the SentencePiece model of both sides
 # The last parts of the names of weights with a row per token, and the axis of the rows.
 _ROW_AXES = {"embedding/table": 0, "logits_bias": 0, "logits/kernel": 1, "logits/bias": 0}
+_READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
+_READ_ERRORS += (MemoryError, zlib.error)
 _REMEDY = "See docs/how-to/import.md."
 # The names of the special tokens in SentencePiece, JoeyNMT and OpenNMT.
 _PADDINGS, _UNKNOWN = ("<pad>", "<blank>"), ("<unk>", "\u2047")
@@ -62,23 +65,20 @@ class NpzFolder:
         self.folder, self.files = folder, [_SETTINGS]
         values = _read_settings(folder / _SETTINGS)
         tags, task = values.get("tags") or [], values.get("task", "translation")
-        if task not in tasks.TASKS or tasks.describe(task).parts != TEXT_TO_TEXT:
+        is_task = isinstance(task, str) and task in tasks.TASKS
+        if not is_task or tasks.describe(task).parts != TEXT_TO_TEXT:
             message = f"There is no task {task!r} from texts to texts."
             raise UserError(message, str(folder / _SETTINGS), _REMEDY)
-        try:
-            self.config = TrainerConfig.model_validate(
-                {
-                    "task": task,
-                    "model": values.get("model", {}),
-                    "search": values.get("search", {}),
-                    "training": {},
-                    "tags": {"names": tags} if tags else None,
-                }
-            )
-        except pydantic.ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            raise UserError(f"{key}: {first['msg']}", str(folder / _SETTINGS), _REMEDY) from None
+        self.config = create_config(
+            {
+                "task": task,
+                "model": values.get("model", {}),
+                "search": values.get("search", {}),
+                "training": {},
+                "tags": {"names": tags} if tags else None,
+            },
+            folder / _SETTINGS,
+        )
         self.licence = str(values.get("licence") or "")
         self.tokenizers: dict[str, bytes] = {}
         self.tables: dict[str, TokenTable] = {}
@@ -87,7 +87,7 @@ class NpzFolder:
             name = f"{side if (folder / f'{side}.model').is_file() else _SHARED}.model"
             serialized = read_tokenizer(folder / name)
             vocabulary = folder / Path(name).with_suffix(".vocab")
-            has_list = vocabulary.is_file()
+            has_list = os.path.lexists(vocabulary)
             texts = _read_lines(vocabulary) if has_list else read_vocabulary(serialized)
             table = _table(texts, ordinary_tokens(serialized), tags, folder / name)
             self.tables[side], self.sizes[side] = table, len(texts)
@@ -109,37 +109,48 @@ class NpzWeights(WeightReader):
     def __init__(self, files: NpzFolder, path: Path):
         self._files, self._path = files, path
         try:
+            check_regular(path)  # a pipe would never end
             arrays = np.load(path, allow_pickle=False)
         except FileNotFoundError:
             raise NotFoundError("The file does not exist.", str(path), _REMEDY) from None
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        except _READ_ERRORS as error:
             raise UserError(f"The weights cannot be read: {error}", str(path), _REMEDY) from None
         if not isinstance(arrays, np.lib.npyio.NpzFile):
             raise UserError("The file is no archive of arrays.", str(path), _REMEDY)
-        self._arrays, names = arrays, set(_shapes(files))
-        if others := sorted({*arrays.files} ^ names):
-            first = others[0]
-            message = f"The file lacks {first}." if first in names else f"{first} is no weight."
-            remedy = f"`regard import npz {files.folder} --list` prints the names."
-            raise UserError(message, str(path), remedy)
+        self._arrays, self._expected = arrays, _shapes(files)
+        if others := sorted({*arrays.files} ^ set(self._expected)):
+            is_missing = others[0] in self._expected
+            message = f"The file lacks {others[0]}." if is_missing else f"{others[0]} is no weight."
+            raise UserError(message, str(path), self._remedy)
+
+    @property
+    def _remedy(self) -> str:
+        return f"`regard import npz {self._files.folder} --list` prints the names and shapes."
 
     def __call__(self, name: str) -> np.ndarray:
         try:
+            shape, expected = self._stored_shape(name), self._expected[name]
+            if shape != expected:  # before an array of any size is read
+                message = f"{name} has the shape {shape} instead of {expected}."
+                raise UserError(message, str(self._path), self._remedy)
             value = np.asarray(self._arrays[name], np.float32)
-        except (OSError, ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
+        except _READ_ERRORS as error:
             raise UserError(f"{name} cannot be read: {error}", str(self._path), _REMEDY) from None
-        axis, side = _row_axis(name), _side(name)
+        axis = _row_axis(name)
         if axis is None:
             return value
-        size = self._files.sizes[side]
-        if value.ndim <= axis or value.shape[axis] != size:
-            message = f"{name} has the shape {value.shape}; the vocabulary has {size:,} tokens."
-            raise UserError(message, str(self._path), _REMEDY)
-        table = self._files.tables[side]
+        table = self._files.tables[_side(name)]
         value = value.take(table.rows, axis=axis)
         if name.endswith("bias"):
             value[table.copies] = NEVER
         return value
+
+    def _stored_shape(self, name: str) -> tuple[int, ...]:
+        with zipfile.ZipFile(self._path) as archive, archive.open(f"{name}.npy") as file:
+            version = np.lib.format.read_magic(file)
+            headers = {(1, 0): np.lib.format.read_array_header_1_0}
+            read = headers.get(version, np.lib.format.read_array_header_2_0)
+            return tuple(read(file)[0])
 
 
 def read_npz(folder: Path) -> ForeignModel:

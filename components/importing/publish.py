@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from regard.components.importing.foreign_model import ForeignModel
-from regard.components.registry.publish import push
+from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.records import ImportRecord, VersionRecord, read_record
 from regard.components.registry.store import Registry
 from regard.components.serving_check.executor import (
@@ -21,6 +21,7 @@ from regard.components.serving_check.executor import (
 from regard.components.settings.serving import ServingConfig
 from regard.components.trainer.export import export_float32, write_warm_start
 from regard.core import provenance
+from regard.core.errors import UserError
 from regard.core.files import sha256_file
 from regard.models.tasks.served_model import Row
 from regard.models.vocabulary import EOS
@@ -88,16 +89,27 @@ def publish_model(foreign: ForeignModel, registry: Path, name: str) -> ImportRes
             }
         )
         raise_failures(result)
-        version, _ = push(exported, registry, name, record)
+        try:
+            version, _ = push(exported, registry, name, record)
+        except WithdrawnModelError as error:
+            message = f"Production was rolled back from this model, {name}@{error.version}."
+            raise UserError(message, name, "Use another name.") from None
     return ImportResult(version, True, parameters, result["rows"], foreign.licence)
 
 
 def _same_import(registry: Registry, name: str, record: VersionRecord) -> int | None:
-    """Return the newest version of a name if it was imported from the same files by this code."""
+    """Return the newest version of a name if it was imported from the same files by this code.
+
+    Raises:
+        UserError: the name is that of models that were not imported.
+    """
     newest = registry.latest(name)
     if newest is None:
         return None
     earlier = read_record(registry.path(name, newest))
+    if not earlier.imported.format:
+        message = f"{name}@{newest} was trained by a pipeline, and servers would load the import."
+        raise UserError(message, "--name", "Give the imported model another name.")
     is_same = earlier.imported.files == record.imported.files
     is_same &= (earlier.config, earlier.regard) == (record.config, record.regard)
     return newest if is_same else None
@@ -129,7 +141,7 @@ def _record(foreign: ForeignModel) -> VersionRecord:
         stack=provenance.stack_versions(),
         imported=ImportRecord(
             format=foreign.kind,
-            folder=foreign.folder.name,
+            folder=foreign.folder.resolve().name,
             files={name: sha256_file(foreign.folder / name) for name in foreign.files},
             licence=foreign.licence,
         ),

@@ -86,6 +86,9 @@ def _check_positions(config: Any, part: PositionsConfig, path: KeyPath) -> Itera
         if part.max_positions < needed:
             message = f"{part.max_positions} is less than the {needed} that {keys} allow; use "
             yield Problem((*path, "max_positions"), f"{message}at least {needed}")
+    elif getattr(part, "first_position", 0) and not part.positions.startswith("sinusoidal"):
+        message = f"positions: {part.positions} has no number of the first one; remove it"
+        yield Problem((*path, "first_position"), message)
     elif part.position_merge == "concat" and not part.positions.startswith("sinusoidal"):
         message = f"{part.positions} positions are no vectors; use add, or positions: sinusoidal"
         yield Problem((*path, "position_merge"), f"{message} or learned")

@@ -1,13 +1,15 @@
 """Configurations that fine-tune a published model."""
 
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.components.common.sentencepiece_models import MODEL_TYPES, parse_model_fields
 from regard.components.importing.foreign_model import ForeignModel
 from regard.core.errors import UserError
-from regard.core.files import atomic_write
+from regard.core.files import atomic_write, is_writable
 from regard.core.yaml_text import to_yaml
 from regard.pipeline.config.config import NAME_PATTERN
 
@@ -22,44 +24,53 @@ task: {task}
 
 data:
   root: data                  # relative to this file
-  train: {{source: train.src, target: train.trg}}
+{train}
   # Default: 5 % of train for each.
   # eval: {{source: dev.src, target: dev.trg}}
   # test: {{source: test.src, target: test.trg}}
 
 """
-_TAGS = """\
-  # Each pair of files has a tag, or a column has it: regard config reference
-"""
+_TRAIN = "  train: {source: train.src, target: train.trg}"
+# Each tag has files of its own.
+_TAGGED_TRAIN = """\
+  train:
+    source: [{sources}]
+    target: [{targets}]
+  tags: {{train: [{tags}]}}      # also eval and test, if they have files"""
 
 
-def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
+def write_fine_tuning(
+    path: Path, model: ForeignModel, version: str, registry: str | None = None
+) -> None:
     """Write a configuration that starts from an imported model, without the names of the data.
 
     Args:
         path: the file; its name is that of the pipeline.
         model: the model.
         version: ``NAME@VERSION`` of the model in the registry.
+        registry: the registry, if it is not that of the workspace.
 
     Raises:
-        UserError: the file exists, or its name cannot be that of a pipeline.
+        UserError: the file cannot be written, or its name cannot be that of a pipeline.
     """
     check_path(path)
     config = model.config
-    header = _HEADER.format(version=version, file=path.name, name=path.stem, task=config.task)
-    data = {"tags": {"names": list(config.tags.known), "column": "tag"}} if config.tags else {}
-    if data:
-        header = header.rstrip("\n") + "\n" + _TAGS + _indented(data) + "\n"
+    header = _HEADER.format(
+        version=version,
+        file=path.name,
+        name=path.stem,
+        task=config.task,
+        train=_train(config.tags.known) if config.tags else _TRAIN,
+    )
     kind = parse_model_fields(model.tokenizers["source"]).trainer_spec.model_type
+    search = config.search.model_dump(mode="json", exclude_unset=True) if config.search else {}
     sections: dict[str, Any] = {
         "tokenizer": {
             "type": MODEL_TYPES[kind],
             "shared": len(set(model.tokenizers.values())) == 1,
         },
         "model": config.model.model_dump(mode="json", exclude_unset=True),
-        "search": config.search.model_dump(mode="json", exclude_unset=True)
-        if config.search
-        else {},
+        "search": search,
         "training": {
             "warm_start": {"model": version, "keep_tokenizer": True},
             "lora": {"rank": 8},
@@ -69,23 +80,33 @@ def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
         },
         "evaluation": {"metrics": ["bleu", "chrf"]},
     }
+    if registry is not None:
+        sections["serving"] = {"registry": registry}
     body = "\n".join(to_yaml({name: section}) for name, section in sections.items())
     atomic_write(path, header + body)
+
+
+def _train(tags: Sequence[str]) -> str:
+    return _TAGGED_TRAIN.format(
+        sources=", ".join(f"{tag}.src" for tag in tags),
+        targets=", ".join(f"{tag}.trg" for tag in tags),
+        tags=", ".join(tags),
+    )
 
 
 def check_path(path: Path) -> None:
     """Check that a configuration can be written to a file.
 
     Raises:
-        UserError: the file exists, or its name cannot be that of a pipeline.
+        UserError: it exists, its folder cannot be written, or its name cannot be that of a
+            pipeline.
     """
     if not re.fullmatch(NAME_PATTERN, path.stem):
         message = f"The file name sets the name of the pipeline, but {path.stem!r} is not valid."
         remedy = "Use small letters, digits and hyphens, for example --config my-model.yaml."
         raise UserError(message, "--config", remedy)
-    if path.exists():
+    if os.path.lexists(path):
         raise UserError("The file already exists.", str(path), "Give another name.")
-
-
-def _indented(value: dict[str, Any]) -> str:
-    return "".join(f"  {line}\n" for line in to_yaml(value).splitlines())
+    if not path.absolute().parent.is_dir() or not is_writable(path.absolute().parent):
+        message = "The folder of the file does not exist, or cannot be written."
+        raise UserError(message, str(path), "Give a file in another folder.")

@@ -9,9 +9,12 @@ from regard.components.importing.m2m import read_m2m
 from regard.components.importing.marian import read_marian
 from regard.components.importing.npz import read_npz, weight_shapes
 from regard.components.importing.publish import ImportResult, publish_model
+from regard.components.registry.store import Registry
 from regard.core.errors import UserError
+from regard.core.files import is_writable
 from regard.pipeline.config.config import NAME_PATTERN
 from regard.pipeline.config.fine_tuning import check_path, write_fine_tuning
+from regard.pipeline.workspace import Workspace
 
 __all__ = ["ImportResult", "import_model", "read_m2m", "read_marian", "read_npz", "weight_shapes"]
 
@@ -33,10 +36,15 @@ def import_model(
     if not re.fullmatch(NAME_PATTERN, name):
         remedy = "Use small letters, digits and hyphens, for example --name opus-en-de."
         raise UserError(f"{name!r} cannot be the name of a model.", "--name", remedy)
+    if not is_writable(registry):
+        raise UserError("The registry cannot be written.", str(registry), "Give another folder.")
     if config is not None:
         check_path(config)
     model = read()
     result = publish_model(model, registry, name)
     if config is not None:
-        write_fine_tuning(config, model, f"{name}@{result.version}")
+        location = Registry(registry).location()
+        is_default = Registry(Workspace.from_environment().registry).location() == location
+        version = f"{name}@{result.version}"
+        write_fine_tuning(config, model, version, None if is_default else location)
     return result

@@ -41,7 +41,8 @@ def _tree(lineage: Lineage) -> Tree:
             root.add(_labelled(label, text))
     if lineage.nodes:
         _add_nodes(root, lineage.nodes)
-    _add_data(root, lineage.data)
+    if not lineage.record.imported.format:
+        _add_data(root, lineage.data)
     _add_failed_runs(root, "since then", lineage.failed_since)
     _add_failed_runs(root, "before it", lineage.failed_before)
     _add_parents(root, lineage.parents)

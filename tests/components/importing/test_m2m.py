@@ -48,6 +48,19 @@ def test_an_unknown_language_is_refused_with_a_suggestion(folder):
     refused(folder, [(source, "xx")], "xx")
     refused(folder, [("", target)])
     refused(folder, [(source, target[:-1] + "x")], target)
+    refused(folder, [("a", "e")], "'a'")  # ordinary tokens are no languages
+
+
+@pytest.mark.parametrize("wrong", [{"x": {"content": "y"}}, {"90": {}}, {"90": "y"}, ["y"], "y"])
+def test_a_list_of_tokens_that_cannot_be_read_is_refused(tmp_path, wrong):
+    folder = shutil.copytree(FOLDER / "m2m", tmp_path / "m2m")
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({"added_tokens_decoder": wrong}))
+    refused(folder, [("en", "de")], "tokenizer_config.json")
+    path.write_text(json.dumps({"additional_special_tokens": [{}]}))
+    refused(folder, [("en", "de")], "tokenizer_config.json")
+    path.write_text(json.dumps({"legacy_behaviour": True}))
+    refused(folder, [("en", "de")], "legacy_behaviour")
 
 
 @pytest.mark.parametrize(

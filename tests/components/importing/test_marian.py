@@ -1,6 +1,7 @@
 """What a folder of MarianMT may contain, and what is refused."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -51,7 +52,7 @@ def refused(folder, *words):
         ("encoder_layers", True),
         ("d_model", -1),
         ("d_model", 13),
-        ("vocab_size", 5),
+        ("vocab_size", 71),
         ("vocab_size", 10**9),
         ("dropout", "much"),
         ("pad_token_id", -1),
@@ -175,3 +176,85 @@ def test_the_licence_of_the_model_card(folder):
     ):
         (folder / "README.md").write_text(header)
         assert read_marian(folder).licence == licence
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bad_words_ids", [[5]]),
+        ("early_stopping", "soon"),
+        ("num_beams", 2.7),
+        ("num_beams", 10**6),
+        ("guidance_scale", 2.0),
+        ("forced_bos_token_id", 3),
+        ("renormalize_logits", "false"),
+        ("decoder_start_token_id", 3),
+    ],
+)
+def test_settings_of_generate_that_change_outputs_are_refused(folder, name, value):
+    change(folder / "generation_config.json", **{name: value})
+    refused(folder, name)
+
+
+@pytest.mark.parametrize(("value", "patience"), [(True, 1.0), ("never", None)])
+def test_the_rule_of_early_stopping(folder, value, patience):
+    change(folder / "generation_config.json", early_stopping=value)
+    assert read_marian(folder).config.search.effective_patience == patience
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("scale_embedding", "false"),
+        ("tie_word_embeddings", "no"),
+        ("dropout", 1.5),
+        ("attention_dropout", -1),
+        ("pad_token_id", 999_999),
+    ],
+)
+def test_values_that_no_model_can_have_are_refused(folder, name, value):
+    change(folder / "config.json", **{name: value})
+    refused(folder, name.partition("_")[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("final_logits_bias", (1, 3)),
+        ("model.encoder.layers.0.self_attn.q_proj.weight", (12,)),
+        ("model.encoder.layers.0.self_attn.q_proj.bias", ()),
+    ],
+)
+def test_tensors_of_another_shape_are_refused(folder, name, shape):
+    path = folder / "model.safetensors"
+    write_arrays(path, {**read_arrays(path), name: np.zeros(shape, np.float32)})
+    refused(folder, "shape")
+
+
+def test_a_matrix_that_is_tied_in_the_settings_and_differs_is_refused(folder):
+    path = folder / "model.safetensors"
+    arrays = read_arrays(path)
+    table = arrays["model.shared.weight"]
+    write_arrays(path, {**arrays, "model.encoder.embed_tokens.weight": table})
+    read_marian(folder).build()
+    write_arrays(path, {**arrays, "model.encoder.embed_tokens.weight": table + 1})
+    refused(folder, "model.shared.weight")
+
+
+def test_a_pipe_in_place_of_the_settings_of_generate_is_refused(folder):
+    (folder / "generation_config.json").unlink()
+    os.mkfifo(folder / "generation_config.json")
+    refused(folder, "generation_config.json")
+    refused(folder.parent / ("x" * 300))
+
+
+def test_stored_positions_must_be_the_sinusoids(folder):
+    path = folder / "model.safetensors"
+    arrays, name = read_arrays(path), "model.encoder.embed_positions.weight"
+    position = np.arange(64)[:, None] / 10000 ** (np.arange(6) / 6)
+    table = np.concatenate([np.sin(position), np.cos(position)], axis=1)
+    write_arrays(path, {**arrays, name: table.astype(np.float16)})
+    read_marian(folder).build()
+    for wrong in (np.zeros((64, 12)), table[:, ::-1], table[1:], np.zeros(3), np.zeros((0, 12))):
+        write_arrays(path, {**arrays, name: wrong})
+        refused(folder, name)

@@ -1,5 +1,8 @@
 """Folders with ``model.yaml``, ``weights.npz`` and SentencePiece models."""
 
+import os
+import zipfile
+
 import numpy as np
 import pytest
 import sentencepiece
@@ -104,6 +107,7 @@ def test_tags_are_symbols_of_both_sides(tmp_path):
         ({"network": {}}, "network"),
         ({"task": "swimming"}, "swimming"),
         ({"task": "similarity"}, "similarity"),
+        ({"task": [1]}, "[1]"),
         ({"model": {**MODEL, "embedding": "wide"}}, "embedding"),
         ({"model": {**MODEL, "embedding": 5}}, "width 5"),
         ({"model": {**MODEL, "embedding": 8}}, "shape"),
@@ -147,3 +151,17 @@ def test_missing_files_are_named(tmp_path):
         write(tmp_path / "m")
         (tmp_path / "m" / name).unlink()
         refused(tmp_path / "m", "shared.model" if name == "target.model" else name)
+
+
+def test_a_pipe_and_an_array_of_another_size_are_refused_before_they_are_read(tmp_path):
+    folder = tmp_path / "m"
+    arrays = write(folder)
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**7, 10**6)}
+    with zipfile.ZipFile(folder / "weights.npz", "w") as archive:
+        for key in arrays:
+            with archive.open(f"{key}.npy", "w") as file:
+                np.lib.format.write_array_header_1_0(file, header)
+    refused(folder, "10000000")
+    (folder / "weights.npz").unlink()
+    os.mkfifo(folder / "weights.npz")
+    refused(folder, "weights.npz")

@@ -22,15 +22,23 @@ task: {task}
 
 data:
   root: data                  # relative to this file
-  train: {{source: train.src, target: train.trg}}
+  train: {train}
   # Default: 5 % of train for each.
-  # eval: {{source: dev.src, target: dev.trg}}
-  # test: {{source: test.src, target: test.trg}}
+  # eval: {eval}
+  # test: {test}
 
 """
-_TAGS = """\
-  # Each pair of files has a tag, or a column has it: regard config reference
-"""
+_FILES = {
+    "train": "{source: train.src, target: train.trg}",
+    "eval": "{source: dev.src, target: dev.trg}",
+    "test": "{source: test.src, target: test.trg}",
+}
+# A table, because each row has its tag.
+_TABLES = {
+    "train": "train.tsv            # its first line: source, target, tag",
+    "eval": "dev.tsv",
+    "test": "test.tsv",
+}
 
 
 def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
@@ -46,10 +54,12 @@ def write_fine_tuning(path: Path, model: ForeignModel, version: str) -> None:
     """
     check_path(path)
     config = model.config
-    header = _HEADER.format(version=version, file=path.name, name=path.stem, task=config.task)
-    data = {"tags": {"names": list(config.tags.known), "column": "tag"}} if config.tags else {}
-    if data:
-        header = header.rstrip("\n") + "\n" + _TAGS + _indented(data) + "\n"
+    files = _TABLES if config.tags else _FILES
+    names = {"version": version, "file": path.name, "name": path.stem, "task": config.task}
+    header = _HEADER.format(**names, **files)
+    if config.tags:
+        tags = {"names": list(config.tags.known), "column": "tag"}
+        header = header.rstrip("\n") + "\n" + _indented({"extra": ["tag"], "tags": tags}) + "\n"
     kind = parse_model_fields(model.tokenizers["source"]).trainer_spec.model_type
     sections: dict[str, Any] = {
         "tokenizer": {

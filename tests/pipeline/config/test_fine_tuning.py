@@ -10,7 +10,7 @@ from regard.pipeline.config.fine_tuning import write_fine_tuning
 from tests.components.importing.huggingface_fixtures import FOLDER
 
 
-def written(tmp_path, model):
+def write_and_load(tmp_path, model):
     (tmp_path / "data").mkdir(exist_ok=True)
     path = tmp_path / "tuned.yaml"
     write_fine_tuning(path, model, "imported@3")
@@ -23,7 +23,7 @@ def written(tmp_path, model):
 )
 def test_the_model_is_that_of_the_folder(tmp_path, name, is_shared, kind):
     model = read_marian(FOLDER / name)
-    config = written(tmp_path, model)
+    config = write_and_load(tmp_path, model)
     assert config.name == "tuned"
     assert config.model == model.config.model
     assert config.search == model.config.search
@@ -35,7 +35,7 @@ def test_the_model_is_that_of_the_folder(tmp_path, name, is_shared, kind):
 
 def test_tags_are_a_column(tmp_path):
     model = read_m2m(FOLDER / "m2m", [("en", "de"), ("de", "en")])
-    config = written(tmp_path, model)
+    config = write_and_load(tmp_path, model)
     assert config.data.extra == ("tag",)
     assert (config.data.tags.column, config.data.tags.names) == ("tag", ("en-de", "de-en"))
     assert config.model.first_tokens == model.config.model.first_tokens

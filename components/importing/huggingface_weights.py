@@ -102,10 +102,12 @@ class HuggingFaceWeights(WeightReader):
         if name not in self._tensors:
             return
         stored = np.asarray(self._tensors[name], np.float32)
-        count, depth = stored.shape if stored.ndim == 2 else (0, 0)
         layer = create_positions({"positions": kind, "max_positions": 1, "position_merge": "add"})
-        computed = np.asarray(layer.position_vectors(np.arange(count)[None], depth))
-        if not count or not np.allclose(stored, computed[0], atol=_ROUNDED):
+        is_same = stored.ndim == 2 and stored.size > 0
+        if is_same:
+            computed = layer.position_vectors(np.arange(len(stored))[None], stored.shape[1])
+            is_same = np.allclose(stored, np.asarray(computed)[0], atol=_ROUNDED)
+        if not is_same:
             message = f"{name} has other values than the sinusoids of this kind of model."
             remedy = "Only models whose computation is the same can be imported."
             raise UserError(message, str(self._path), remedy)

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,23 @@ task: {task}
 
 data:
   root: data                  # relative to this file
-{train}
+  train: {train}
   # Default: 5 % of train for each.
-  # eval: {{source: dev.src, target: dev.trg}}
-  # test: {{source: test.src, target: test.trg}}
+  # eval: {eval}
+  # test: {test}
 
 """
-_TRAIN = "  train: {source: train.src, target: train.trg}"
-# Each tag has files of its own.
-_TAGGED_TRAIN = """\
-  train:
-    source: [{sources}]
-    target: [{targets}]
-  tags: {{train: [{tags}]}}      # also eval and test, if they have files"""
+_FILES = {
+    "train": "{source: train.src, target: train.trg}",
+    "eval": "{source: dev.src, target: dev.trg}",
+    "test": "{source: test.src, target: test.trg}",
+}
+# A table, because each row has its tag.
+_TABLES = {
+    "train": "train.tsv            # its first line: source, target, tag",
+    "eval": "dev.tsv",
+    "test": "test.tsv",
+}
 
 
 def write_fine_tuning(
@@ -55,13 +58,12 @@ def write_fine_tuning(
     """
     check_path(path)
     config = model.config
-    header = _HEADER.format(
-        version=version,
-        file=path.name,
-        name=path.stem,
-        task=config.task,
-        train=_train(config.tags.known) if config.tags else _TRAIN,
-    )
+    files = _TABLES if config.tags else _FILES
+    names = {"version": version, "file": path.name, "name": path.stem, "task": config.task}
+    header = _HEADER.format(**names, **files)
+    if config.tags:
+        tags = {"names": list(config.tags.known), "column": "tag"}
+        header = header.rstrip("\n") + "\n" + _indented({"extra": ["tag"], "tags": tags}) + "\n"
     kind = parse_model_fields(model.tokenizers["source"]).trainer_spec.model_type
     search = config.search.model_dump(mode="json", exclude_unset=True) if config.search else {}
     sections: dict[str, Any] = {
@@ -86,14 +88,6 @@ def write_fine_tuning(
     atomic_write(path, header + body)
 
 
-def _train(tags: Sequence[str]) -> str:
-    return _TAGGED_TRAIN.format(
-        sources=", ".join(f"{tag}.src" for tag in tags),
-        targets=", ".join(f"{tag}.trg" for tag in tags),
-        tags=", ".join(tags),
-    )
-
-
 def check_path(path: Path) -> None:
     """Check that a configuration can be written to a file.
 
@@ -110,3 +104,7 @@ def check_path(path: Path) -> None:
     if not path.absolute().parent.is_dir() or not is_writable(path.absolute().parent):
         message = "The folder of the file does not exist, or cannot be written."
         raise UserError(message, str(path), "Give a file in another folder.")
+
+
+def _indented(value: dict[str, Any]) -> str:
+    return "".join(f"  {line}\n" for line in to_yaml(value).splitlines())

@@ -287,3 +287,10 @@ def test_first_tokens_are_part_of_the_saved_model():
     copy.build()
     copy.set_weights(model.get_weights())
     assert_close(copy.score(SOURCE, TARGET), model.score(SOURCE, TARGET))
+
+
+def test_a_source_that_names_no_first_token_has_that_of_the_first_pair():
+    model = make("transformer", first_tokens=FIRST)
+    source = np.array([[6, 5, 3, 0], [4, 3, 0, 0]], "int32")
+    inputs = model.decoder_inputs(source, TARGET)
+    np.testing.assert_array_equal(np.asarray(inputs)[:, :2], [[BOS, 8], [BOS, 7]])

@@ -21,7 +21,7 @@ _MAX_INTEGER = 1_000_000  # the largest vocabulary
 _MAX_LICENCE = 200  # characters
 _MAX_SIZE = 65_536  # the largest width or number of layers
 # The maximum lengths of an output and of a source.
-_TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 2.0, 50
+_TOKENS_PER_SOURCE_TOKEN, _MORE_TOKENS = 2.0, 20
 _MAX_SOURCE = 256
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 # What changes the outputs of ``generate`` in a way that no search of Regard has, with the values

@@ -17,6 +17,7 @@ from regard.pipeline.cli.options import (
     flag,
     option,
 )
+from regard.pipeline.deployment.model_download import download_model
 from regard.pipeline.workspace import Workspace
 
 app = command_group("Import models of other frameworks.")
@@ -40,7 +41,7 @@ def marian(
     """Import a MarianMT model, such as OPUS-MT, from a folder of Hugging Face's format.
 
     The folder has `config.json`, `model.safetensors` or `pytorch_model.bin`, `source.spm`,
-    `target.spm`, `vocab.json` and `generation_config.json`. Nothing is downloaded.
+    `target.spm`, `vocab.json` and `generation_config.json`.
 
     [bold]Examples[/bold]
 
@@ -90,6 +91,39 @@ def m2m(
             message = f"{'-'.join(languages)!r} is no pair of languages."
             raise UserError(message, "--pair", "Give a source and a target, such as en-fr.")
     _import(lambda models: models.read_m2m(folder, pairs), name, config, registry, as_json)
+
+
+@app.command()
+def fetch(
+    url: Annotated[str, argument("URL", "The address of the files of a model.")],
+    out: Annotated[Path, option("--out -o", "DIR", "Folder for the files.")],
+    checksums: Annotated[
+        Path | None,
+        option(
+            "--checksums",
+            "FILE",
+            "SHA-256 and name of each file, as sha256sum writes them.",
+            "those of an earlier download",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Download the files of a Marian, M2M-100 or NLLB model and verify their checksums.
+
+    Existing files are verified and kept. SHA256SUMS in the folder records the checksums of a first
+    download, so that a later one, for example on another machine with this file, gets the same
+    files.
+
+    [bold]Example[/bold]
+
+      regard import fetch https://huggingface.co/Helsinki-NLP/opus-mt-en-de/resolve/REVISION -o opus
+    """
+    with terminal.working("Downloading …"):
+        names = download_model(url, out, checksums)
+    if as_json:
+        terminal.print_json({"folder": str(out), "downloaded": names})
+        return
+    terminal.print_lines(f"{out}: {len(names)} files downloaded", *(f"  {name}" for name in names))
 
 
 @app.command()

@@ -62,7 +62,8 @@ def fetch(
     for number, file in enumerate(missing):
         if progress:
             progress(file["name"], number / len(missing))
-        _download(manifest["url"].rstrip("/"), file, directory)
+        url, limit = manifest["url"].rstrip("/"), file.get("max_bytes", _MAX_BYTES)
+        download_file(url, file["name"], directory, file["sha256"], limit)
     if progress:
         progress(f"{len(missing)} of {len(files)} files downloaded", 1.0)
     return {file["split"]: file["lines"] for file in files}
@@ -93,21 +94,32 @@ class _LimitedFile(io.FileIO):
         return super().write(data)
 
 
-def _download(url: str, file: Mapping[str, Any], directory: Path) -> None:
+def download_file(
+    url: str, name: str, directory: Path, checksum: str | None, max_bytes: int = _MAX_BYTES
+) -> None:
+    """Download a file of an address; an interrupted download leaves none.
+
+    Args:
+        url: the address of the folder.
+        name: the name of the file in it, and in ``directory``.
+        directory: created if missing.
+        checksum: the SHA-256 of the content; None if it is not known.
+        max_bytes: the largest size.
+
+    Raises:
+        UserError: no network, a missing or too large file, or another checksum.
+    """
     import pooch
     import requests
 
     pooch.get_logger().setLevel("WARNING")
-    name = file["name"]
-    checksum = file["sha256"]
     # Without the header a server may compress the file a second time.
     headers = {"Accept-Encoding": "identity"}
     downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, headers=headers)
 
     def download(url: str, path: str, store: Any) -> None:
         with _LimitedFile(path, "wb") as output:
-            output.url = url
-            output.limit = file.get("max_bytes", _MAX_BYTES)
+            output.url, output.limit = url, max_bytes
             downloader(url, output, store)
 
     store = pooch.create(directory, f"{url}/", registry={name: checksum}, retry_if_failed=_RETRIES)
@@ -120,3 +132,22 @@ def _download(url: str, file: Mapping[str, Any], directory: Path) -> None:
         message = f"{name} does not have the published checksum, SHA-256 {checksum}."
     remedy = f"Check the network and try again, or copy {name} into {directory} yourself."
     raise EnvironmentFault(message, f"{url}/{name}", remedy)
+
+
+def exists(url: str) -> bool:
+    """Return whether an address has a file.
+
+    Raises:
+        UserError: the server cannot be reached, or refuses.
+    """
+    import requests
+
+    try:
+        with requests.get(url, stream=True, timeout=_TIMEOUT_SECONDS) as response:
+            if response.status_code == requests.codes.not_found:
+                return False
+            response.raise_for_status()
+            return True
+    except requests.RequestException as error:
+        remedy = "Check the address and the network, and try again."
+        raise EnvironmentFault(f"The download failed: {error}.", url, remedy) from None

@@ -141,7 +141,7 @@ def test_local_copy_of_multi30k_is_recognised(monkeypatch):
     root = Path(os.environ.get("REGARD_DATA", "")) / "multi30k"
     if not (root / "val.en.gz").exists():
         pytest.skip("no Multi30k in $REGARD_DATA")
-    monkeypatch.setattr(module, "_download", None)
+    monkeypatch.setattr(module, "download_file", None)
     assert fetch_multi30k(root)["train"] == 29_000
 
 

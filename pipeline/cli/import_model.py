@@ -116,7 +116,7 @@ def fetch(
 
     [bold]Example[/bold]
 
-      regard import fetch https://huggingface.co/Helsinki-NLP/opus-mt-en-de/resolve/REVISION -o opus
+      regard import fetch https://huggingface.co/NAME/resolve/REVISION -o opus
     """
     with terminal.working("Downloading …"):
         names = download_model(url, out, checksums)

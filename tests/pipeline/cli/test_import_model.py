@@ -43,7 +43,7 @@ def test_a_marian_model_is_published_and_translates(regard, tmp_path):
     result = json.loads(output)
     assert result["model"] == "opus@1"
     assert result["is_new"]
-    assert result["checked_rows"] >= 4
+    assert result["checked_rows"] >= 2
 
     record = read_record(tmp_path / "home/registry/opus/1")
     assert record.imported.format == "marian"

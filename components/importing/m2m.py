@@ -7,7 +7,7 @@ Language Left Behind: Scaling Human-Centered Machine Translation".
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.components.importing.foreign_model import ForeignModel, create_config
 from regard.components.importing.huggingface_folder import (
@@ -58,29 +58,7 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
     config = HuggingFaceConfig(folder, "m2m_100")
     for name, values in _EXPECTED.items():
         config.expect(name, *values)
-    vocabulary, vocabulary_files = _read_vocabulary(config)
-    ids = {text: number for number, text in vocabulary.items()}
-    if "<unk>" not in ids:
-        message = "The vocabulary has no <unk>."
-        raise UserError(message, str(folder / vocabulary_files[0]), "Fetch the file again.")
-    special = {PAD: _PADDING, UNK: ids["<unk>"], EOS: config.token("eos_token_id", 2)}
-    start = config.token("decoder_start_token_id", special[EOS])
-    languages = {
-        language: _find_language(config, ids, language) for pair in pairs for language in pair
-    }
-    names = [f"{source}-{target}" for source, target in pairs]
-    symbols = {text: name for name in names for text in user_symbols([name], "bpe")}
-    model = read_tokenizer(folder / _MODEL)
-    missing = missing_tokens(model, ids, folder / vocabulary_files[0])
-    rows = {name: languages[source] for name, (source, _) in zip(names, pairs, strict=True)}
-    table = TokenTable.create(
-        vocabulary, special, start, missing, {text: rows[name] for text, name in symbols.items()}
-    )
-    tokenizer = renumber(folder / _MODEL, model, table)
-    targets = {
-        name: table.id_of(languages[target]) for name, (_, target) in zip(names, pairs, strict=True)
-    }
-    first_tokens = [(table.id_of_symbol(text), targets[name]) for text, name in symbols.items()]
+    tokens = _number_tokens(config, pairs)
     settings: dict[str, Any] = {
         "task": "translation",
         "model": {
@@ -91,29 +69,70 @@ def read_m2m(folder: Path, pairs: Sequence[tuple[str, str]]) -> ForeignModel:
             "encoder": config.layers("encoder", **_LAYERS),
             "decoder": config.layers("decoder", **_LAYERS),
             "attention": {"score": "scaled_dot"},
-            "first_tokens": first_tokens,
+            "first_tokens": tokens.first,
         },
         "search": config.search(config.integer("max_position_embeddings", 1024, minimum=2), 1.0),
         "training": {},
-        "tags": {"names": names},
+        "tags": {"names": ["-".join(pair) for pair in pairs]},
     }
     weights = find_weights(folder)
-    never = [PAD] if config.renormalizes else []
     return ForeignModel(
         kind="m2m",
         folder=folder,
         config=create_config(settings, folder / "config.json"),
-        tokenizers={"source": tokenizer, "target": tokenizer},
+        tokenizers={"source": tokens.tokenizer, "target": tokens.tokenizer},
         read_weight=HuggingFaceWeights(
             open_weights(weights),
             weights,
-            {"encoder": table, "decoder": table},
-            never,
+            {"encoder": tokens.table, "decoder": tokens.table},
+            [PAD] if config.renormalizes else [],
             settings["model"],
         ),
-        files=[*config.files, _MODEL, *vocabulary_files, weights.name],
+        files=[*config.files, _MODEL, *tokens.files, weights.name],
         licence=config.licence(),
     )
+
+
+class _Tokens(NamedTuple):
+    """The tokens of both sides with Regard's ids.
+
+    Attributes:
+        table: the tokens.
+        tokenizer: the SentencePiece model with these ids.
+        first: the ids of each tag and of the token that the decoder then reads first.
+        files: the names of the files with the ids of the model.
+    """
+
+    table: TokenTable
+    tokenizer: bytes
+    first: list[tuple[int, int]]
+    files: list[str]
+
+
+def _number_tokens(config: HuggingFaceConfig, pairs: Sequence[tuple[str, str]]) -> _Tokens:
+    """Return the tokens of a model, with a tag for each pair of languages."""
+    folder = config.folder
+    vocabulary, files = _read_vocabulary(config)
+    ids = {text: number for number, text in vocabulary.items()}
+    if "<unk>" not in ids:
+        message = "The vocabulary has no <unk>."
+        raise UserError(message, str(folder / files[0]), "Fetch the file again.")
+    special = {PAD: _PADDING, UNK: ids["<unk>"], EOS: config.token("eos_token_id", 2)}
+    start = config.token("decoder_start_token_id", special[EOS])
+    languages = {
+        language: _find_language(config, ids, language) for pair in pairs for language in pair
+    }
+    # The symbols of a tag, with and without a space before it, by the pair.
+    symbols = {text: pair for pair in pairs for text in user_symbols(["-".join(pair)], "bpe")}
+    sources = {text: languages[source] for text, (source, _) in symbols.items()}
+    model = read_tokenizer(folder / _MODEL)
+    missing = missing_tokens(model, ids, folder / files[0])
+    table = TokenTable.create(vocabulary, special, start, missing, sources)
+    first = [
+        (table.id_of_symbol(text), table.id_of(languages[target]))
+        for text, (_, target) in symbols.items()
+    ]
+    return _Tokens(table, renumber(folder / _MODEL, model, table), first, files)
 
 
 def _read_vocabulary(config: HuggingFaceConfig) -> tuple[dict[int, str], list[str]]:

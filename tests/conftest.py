@@ -9,7 +9,10 @@ from hypothesis import settings
 
 from tests import browser, plugins, shared_folders
 
-settings.register_profile("thorough")  # `make test-all`: tests may try more examples
+# `make test` tries the same examples each time, `make test-all` other and more ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("thorough", derandomize=False)
+settings.load_profile("repeatable")
 
 
 def pytest_sessionstart(session):

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 _LAST = tf.int64.max
+# Smaller sums of attention are errors of rounding.
+_LEAST_SUM = 1e-6
 
 
 class TagPlaces(NamedTuple):
@@ -161,18 +163,29 @@ def _find_runs(
         # A word that is punctuation only if there is no other one.
         ranks = tf.where(is_outside, inside - 2.0, inside)
         best = tf.argmax(tf.where(is_free, ranks, -3.0), axis=1, output_type=tf.int32)
-        word = words == tf.gather(words, best, batch_dims=1)[:, None]
-        start = tf.argmax(word, axis=1, output_type=tf.int32)
-        one = tf.stack([start, start + tf.reduce_sum(tf.cast(word, tf.int32), axis=1)], axis=1)
+        same_word = words == tf.gather(words, best, batch_dims=1)[:, None]
+        one = _run_around(best, same_word & is_free)
         has_run = (run[:, 0] < run[:, 1]) & ~is_single[:, k]
         run = tf.where(has_run[:, None], run, one)
-        has_words = tf.reduce_max(tf.where(is_free, inside, 0.0), axis=1) > 0
+        has_words = tf.reduce_max(tf.where(is_free, inside, 0.0), axis=1) > _LEAST_SUM
         run = tf.where(has_words[:, None], run, 0)
         return k + 1, tf.where((numbers == k)[:, :, None], run[:, None], runs)
 
     start = tf.zeros_like(places.bounds)
     loop = (lambda k, _: k < tf.shape(parents)[1], step, (tf.constant(0), start))
     return tf.while_loop(*loop)[1]
+
+
+def _run_around(column: tf.Tensor, is_part: tf.Tensor) -> tf.Tensor:
+    """Return the longest run of parts ``[batch, n]`` that contains a column ``[batch]``.
+
+    Returns:
+        The first column, and the one after the last, ``[batch, 2]``.
+    """
+    columns, column = tf.range(tf.shape(is_part)[1])[None], column[:, None]
+    starts = tf.where(~is_part & (columns < column), columns + 1, 0)
+    ends = tf.where(~is_part & (columns > column), columns, tf.shape(is_part)[1])
+    return tf.stack([tf.reduce_max(starts, axis=1), tf.reduce_min(ends, axis=1)], axis=1)
 
 
 def _within(runs: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:

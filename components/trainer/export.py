@@ -95,11 +95,14 @@ def export_float32(
     served = module.served_model()
     inputs = [module.raw_inputs(row) for row in rows]
     references = json.dumps(_reference_outputs(served, inputs), ensure_ascii=False) + "\n"
+    # TensorFlow traces functions in another context while it saves a model, a second time if they
+    # were called before; but not graphs.
+    graphs = {name: call.get_concrete_function() for name, call in served.signatures.items()}
     final = Path(folder)
     final.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{final.name}.", dir=final.parent) as work:
         temporary = Path(work, "export")
-        tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
+        tf.saved_model.save(served.module, str(temporary), signatures=graphs)
         write_json(temporary / CONTRACT, served.contract)
         (temporary / IN_MEMORY).write_text(references, encoding="utf-8")
         replace_dir(temporary, final, CONTRACT)

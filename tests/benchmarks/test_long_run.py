@@ -130,7 +130,9 @@ def test_a_summary_and_a_plot(tmp_path):
             "versions": [1, n + 1],
             "served": [n + 1],
             "runs": {f"run {n}": "succeeded" if n % 2 else "not blessed"},
-            **{"requests": 100, "failures": n == 7, "errors": ["refused"] * (n == 7)},
+            "requests": 100,
+            "failures": n == 7,
+            "errors": ["refused"] * (n == 7),
             **({"p50": 5.0, "p99": 9.0} if n else {}),
         }
         for n in range(20)

@@ -135,8 +135,7 @@ def _record(foreign: ForeignModel) -> VersionRecord:
     values = config.model_dump(mode="json")
     return VersionRecord(
         blessing=f"Imported from a folder of the format {foreign.kind}.",
-        config={key: values[key] for key in ("task", "model", "search")}
-        | {"data": {"tags": values["tags"]}},
+        config={key: values[key] for key in ("task", "model", "search", "tags")},
         regard=provenance.code_version(),
         stack=provenance.stack_versions(),
         imported=ImportRecord(

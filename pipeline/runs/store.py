@@ -11,7 +11,7 @@ from typing import Any
 from regard.components.common import run_progress
 from regard.components.common.run_progress import Progress
 from regard.components.common.run_record import CACHED, DONE, KILLED, RUNNING, Node, RunRecord
-from regard.components.registry.records import read_record_or_empty
+from regard.components.registry.records import VersionRecord, read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.core import locks
 from regard.core.errors import EnvironmentFault, NotFoundError, UserError
@@ -228,6 +228,13 @@ def find(workspace: Workspace, text: str) -> Run:
     if matches:
         remedy = f"Use one of: {', '.join(run.full_id for run in matches)}."
         raise UserError(f"{text!r} matches {len(matches)} runs.", str(workspace.pipelines), remedy)
+    if at and _record(workspace, name, version).imported.format:
+        raise UserError(
+            f"{text} was imported, so no run has trained it.",
+            str(workspace.pipelines),
+            f"`regard lineage {text}` shows where it comes from; `regard evaluate {text} --data "
+            "FILE --out DIR` writes a report of its outputs.",
+        )
     names: list[str] = []
     for run in _all_runs(workspace):
         names += (run.name, run.id, run.full_id)
@@ -244,9 +251,14 @@ def _all_runs(workspace: Workspace) -> list[Run]:
     return runs
 
 
+def _record(workspace: Workspace, name: str, version: str) -> VersionRecord:
+    """Return the record of a version; an empty one without it."""
+    return read_record_or_empty(Registry(workspace.registry).root / name / version)
+
+
 def _find_pushing_runs(workspace: Workspace, name: str, version: str) -> list[Run]:
     """The runs that pushed a version, then those that record it with a cached Pusher."""
     runs = runs_of(workspace.pipeline(name))
-    run_id = read_record_or_empty(Registry(workspace.registry).root / name / version).run
+    run_id = _record(workspace, name, version).run
     recorded = [run for run in runs if run.id == run_id]
     return recorded + [run for run in runs if run.record().pushed_version == version]

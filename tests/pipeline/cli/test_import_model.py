@@ -59,6 +59,18 @@ def test_a_marian_model_is_published_and_translates(regard, tmp_path):
     assert "from the folder marian-opus (marian)" in output
     assert "missing" not in output
 
+    # The references are the outputs.
+    data = tmp_path / "data.tsv"
+    data.write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    status, output, _ = regard("evaluate", "opus", "--data", data, "--out", "scores", "--json")
+    assert status == 0
+    metrics = json.loads((tmp_path / "scores/metrics.json").read_text())["metrics"]
+    assert metrics["exact_match"]["value"] == 1
+    assert (tmp_path / "scores/report.html").is_file()
+    status, _, errors = regard("report", "opus@1")
+    assert status == 2
+    assert "regard lineage opus@1" in errors
+
     status, output, _ = regard("import", "marian", folder, "--name", "opus", "--json")
     assert not json.loads(output)["is_new"]
     assert json.loads(output)["version"] == 1

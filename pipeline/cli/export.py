@@ -17,6 +17,7 @@ from regard.pipeline.cli.options import (
 )
 from regard.pipeline.deployment.export import to_ctranslate2
 from regard.pipeline.workspace import Workspace
+from regard.serving.export.ctranslate2 import INFO_FILE
 
 
 def export(
@@ -61,7 +62,14 @@ def export(
             f"verified with {exported.rows} outputs: the log-probability of a token differs by "
             f"at most {exported.difference:.1g}"
         )
-    arguments = "".join(f", {key}={value!r}" for key, value in exported.arguments.items())
+    arguments = {key: repr(value) for key, value in exported.arguments.items()}
+    lookup, begin = [], ""
+    if exported.first_tokens:
+        info = f'json.load(open("{exported.folder / INFO_FILE}"))'
+        lookup = ["import json", f'first_tokens = dict({info}["first_tokens"])']
+        arguments = {"target_prefix": "[[first_tokens[tokens[0]]]]", **arguments}
+        begin = "[1:]"
+    listed = "".join(f", {key}={value}" for key, value in arguments.items())
     terminal.print_lines(
         f"Exported {exported.model} to {exported.folder} ({exported.size / 1e6:,.1f} MB)",
         f"  {verified}",
@@ -70,6 +78,8 @@ def export(
         f'translator = ctranslate2.Translator("{exported.folder}")',
         f'source = sentencepiece.SentencePieceProcessor("{exported.folder}/source.model")',
         f'target = sentencepiece.SentencePieceProcessor("{exported.folder}/target.model")',
-        f"results = translator.translate_batch([source.encode(text, out_type=str)]{arguments})",
-        "target.decode(results[0].hypotheses[0])",
+        *lookup,
+        "tokens = source.encode(text, out_type=str)",
+        f"results = translator.translate_batch([tokens]{listed})",
+        f"target.decode(results[0].hypotheses[0]{begin})",
     )

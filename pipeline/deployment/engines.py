@@ -1,14 +1,13 @@
 """Load versions of models for a server that computes with TensorFlow, CTranslate2 or JAX."""
 
 import contextlib
-import json
 import logging
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from grpc import StatusCode
 
@@ -62,8 +61,8 @@ def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         with conversion_folder() as folder:
             converted = folder / "converted"
-            arguments = _convert(path, converted, quantization)
-            servable = CTranslate2Servable(name, path, converted, search, arguments, threads)
+            _convert(path, converted, quantization)
+            servable = CTranslate2Servable(name, path, converted, search, threads)
         loss = _verify(servable, lambda: servable.verify(quantization))
         log.info("CTranslate2 (%s) runs %s; %.2g nats per token lost", quantization, label, loss)
         return servable
@@ -147,15 +146,15 @@ def _check_record(version: Path) -> None:
     raise ServingError(StatusCode.UNAVAILABLE, message)
 
 
-def _convert(version: Path, folder: Path, quantization: str) -> dict[str, Any]:
-    """Convert in another process, whose memory is then free, and return the search arguments.
+def _convert(version: Path, folder: Path, quantization: str) -> None:
+    """Convert in another process, whose memory is then free.
 
     Raises:
         ServingError: CTranslate2 does not support the model, or the conversion is wrong.
     """
     command = [sys.executable, "-m", "regard.pipeline.cli", "export", str(version), "--json"]
     command += ["--out", str(folder), "--quantization", quantization]
-    return json.loads(_run(command))["arguments"]
+    _run(command)
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:

@@ -20,10 +20,9 @@ from regard.core.files import atomic_write, replace_dir, write_json
 from regard.serving.contract import IN_MEMORY, answer_kind, read_contract, text_inputs
 from regard.serving.export import ctranslate2
 
-INFO_FILE = "regard.json"
 # The names of all files of an export.
 _EXPORTED = re.compile(
-    rf"{re.escape(INFO_FILE)}|config\.json|model\.bin|\w+_vocabulary\.(json|txt)|\w+\.model"
+    rf"{re.escape(ctranslate2.INFO_FILE)}|config\.json|model\.bin|\w+_vocabulary\.(json|txt)|\w+\.model"
 )
 # Allowed difference of the log-probability of a token: float32 in another order of operations.
 TOLERANCE = 1e-3
@@ -42,6 +41,9 @@ class Export:
         difference: the largest difference of the log-probability of an output, divided by its
             tokens; None without stored outputs.
         arguments: arguments of ``translate_batch`` that approximate the model's own search.
+        first_tokens: pairs of the token that a source begins with and the token that
+            ``target_prefix`` of ``translate_batch`` must then have, see
+            `ctranslate2.target_prefixes`; empty for most models.
     """
 
     model: str
@@ -50,6 +52,7 @@ class Export:
     rows: int
     difference: float | None
     arguments: dict[str, Any]
+    first_tokens: list[tuple[str, str]]
 
 
 def to_ctranslate2(
@@ -83,6 +86,7 @@ def to_ctranslate2(
     _check_supported(version, settings)
     tokenizers = trained.serialized
     vocabularies = {side: read_vocabulary(tokenizers[side]) for side in tokenizers}
+    first_tokens = ctranslate2.first_token_pairs(settings, vocabularies)
     weights = {weight.path: np.asarray(weight) for weight in trained.model.weights}
     spec = ctranslate2.create_specification(weights, settings, vocabularies)
     spec.validate()
@@ -94,15 +98,17 @@ def to_ctranslate2(
         for side, serialized in tokenizers.items():
             atomic_write(temporary / f"{side}.model", serialized)
         outputs = _stored_outputs(version)
-        difference = _compare_scores(temporary, outputs, quantization)
-        arguments = _search_arguments(record.config.get("search") or {}, outputs)
+        difference = _compare_scores(temporary, outputs, first_tokens, quantization)
+        search = record.config.get("search") or {}
+        arguments = _search_arguments(search, outputs, int(bool(first_tokens)))
         name = f"{version.parent.name}@{version.name}" if record.model_fields_set else str(version)
         verified = {"rows": len(outputs), "largest_difference_per_token": difference}
         info = {"model": name, "quantization": quantization, "verified": verified}
-        write_json(temporary / INFO_FILE, {**info, "translate_batch": arguments})
+        usage = {"translate_batch": arguments, "first_tokens": first_tokens}
+        write_json(temporary / ctranslate2.INFO_FILE, {**info, **usage})
         _validate_folder(folder, force)  # it may have changed meanwhile
-        replace_dir(temporary, folder, INFO_FILE)
-    return Export(name, folder, size_of(folder), len(outputs), difference, arguments)
+        replace_dir(temporary, folder, ctranslate2.INFO_FILE)
+    return Export(name, folder, size_of(folder), len(outputs), difference, arguments, first_tokens)
 
 
 def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
@@ -124,7 +130,7 @@ def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
     if not force:
         remedy = "Use --force to replace an earlier export, or --out for another folder."
         raise UserError("The folder is not empty.", str(folder), remedy)
-    if not all((folder / name).is_file() for name in (INFO_FILE, "model.bin")):
+    if not all((folder / name).is_file() for name in (ctranslate2.INFO_FILE, "model.bin")):
         raise UserError("The folder does not contain an exported model.", str(folder), remedy)
     for path in sorted(folder.iterdir()):
         if not _EXPORTED.fullmatch(path.name):
@@ -189,7 +195,10 @@ def _stored_outputs(version: Path) -> list[dict[str, Any]]:
 
 
 def _compare_scores(
-    folder: Path, outputs: Sequence[Mapping[str, Any]], quantization: str
+    folder: Path,
+    outputs: Sequence[Mapping[str, Any]],
+    first_tokens: Sequence[tuple[str, str]],
+    quantization: str,
 ) -> float | None:
     """Return the largest difference per token between the scores of both engines."""
     if not outputs:
@@ -197,15 +206,17 @@ def _compare_scores(
     import ctranslate2 as engine
 
     translator = engine.Translator(str(folder), device="cpu", intra_threads=1)
+    sources = [_tokens(output, "source") for output in outputs]
+    targets = [_tokens(output, "target") for output in outputs]
+    prefixes = ctranslate2.target_prefixes(sources, first_tokens)
     scores = translator.score_batch(
-        [_tokens(output, "source") for output in outputs],
-        [_tokens(output, "target") for output in outputs],
+        sources, [[*prefix, *target] for prefix, target in zip(prefixes, targets, strict=True)]
     )
-    differences = [
-        abs(sum(score.log_probs[: output["target_length"]]) - output["score"])
-        / output["target_length"]
-        for output, score in zip(outputs, scores, strict=True)
-    ]
+    differences = []
+    for output, prefix, score in zip(outputs, prefixes, scores, strict=True):
+        length = output["target_length"]
+        rated = sum(score.log_probs[len(prefix) :][:length])  # a prefix has the probability 1
+        differences.append(abs(rated - output["score"]) / length)
     largest = max(differences) if all(map(math.isfinite, differences)) else math.nan
     problem = f"The log-probability of a token differs by {largest:.2g} in CTranslate2."
     if quantization == "float32" and not largest <= TOLERANCE:
@@ -225,21 +236,23 @@ def _tokens(output: Mapping[str, Any], side: str) -> Sequence[str]:
 
 
 def _search_arguments(
-    search: Mapping[str, Any], outputs: Sequence[Mapping[str, Any]]
+    search: Mapping[str, Any], outputs: Sequence[Mapping[str, Any]], prefix_length: int
 ) -> dict[str, Any]:
     """Return the arguments of ``translate_batch`` that approximate a section ``search``.
 
     CTranslate2's length penalty is a power of the length n, ours of (k + n) / (k + 1), where k is
     ``length_offset`` (5 in Wu et al. 2016, eq. 14). The exponents are chosen so that both have the
-    same slope at the mean output length.
+    same slope at the mean output length. CTranslate2 counts the tokens of a prefix, too.
     """
     if not search:
         return {}
     arguments: dict[str, Any] = {
         "max_input_length": search["max_source_length"] + 1,
-        "max_decoding_length": int(
+        "max_decoding_length": prefix_length
+        + int(
             search["max_length_offset"] + search["max_source_length"] * search["max_length_factor"]
         ),
+        "min_decoding_length": 0,  # by default 1, so that no output is empty
     }
     if "temperature" in search:
         return {
@@ -253,7 +266,7 @@ def _search_arguments(
     lengths = [output["target_length"] for output in outputs]
     mean = sum(lengths) / len(lengths) if lengths else 20.0
     arguments["beam_size"] = search.get("beam_size", 1)
-    slope = mean / (mean + search.get("length_offset", 5.0))
+    slope = (mean + prefix_length) / (mean + search.get("length_offset", 5.0))
     arguments["length_penalty"] = round(search.get("length_penalty", 0.0) * slope, 2)
     keys = ("coverage_penalty", "no_repeat_ngram_size", "patience")
     # CTranslate2's default patience is 1.

@@ -15,10 +15,12 @@ import numpy as np
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
+INFO_FILE = "regard.json"  # what a conversion needs in addition to CTranslate2's own files
 EPSILON = 1e-5  # of layer normalization
 # Maximum length; CTranslate2 always reads positions from a table.
 POSITIONS = 2048
 _BASE = 10000.0
+_BOS, _EOS = 2, 3
 # The largest magnitude of an 8-bit weight. Processors without VNNI instructions add two products of
 # an activation (at most 255) and a weight in 16 bits, and 2 * 255 * 127 would overflow.
 _MAX_INT8 = 64
@@ -53,10 +55,43 @@ def find_unsupported(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
         name = value["type"] if isinstance(value, Mapping) else value
         if name != supported:
             unsupported.append((f"model.attention.{key}", f"is {name}, not {supported}"))
-    if settings.get("first_tokens"):
-        reason = "begins outputs with a token that depends on the source, which is not supported"
-        unsupported.append(("model.first_tokens", reason))
+    if any(first == _EOS for _, first in settings.get("first_tokens") or ()):
+        unsupported.append(("model.first_tokens", "begins outputs with </s>, their end"))
     return unsupported
+
+
+def first_token_pairs(
+    settings: Mapping[str, Any], vocabularies: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str]]:
+    """Return ``model.first_tokens`` as texts of tokens; see `target_prefixes`.
+
+    Args:
+        settings: the section ``model``.
+        vocabularies: as for `create_specification`.
+    """
+    pairs: dict[str, str] = {}
+    for tag, first in settings.get("first_tokens") or ():
+        pairs.setdefault(vocabularies["source"][tag], vocabularies["target"][first])
+    return list(pairs.items())
+
+
+def target_prefixes(
+    sources: Sequence[Sequence[str]], first_tokens: Sequence[tuple[str, str]]
+) -> list[list[str]]:
+    """Return the ``target_prefix`` of ``translate_batch``.
+
+    CTranslate2 gives a prefix the log-probability 0. Its outputs, attention and lengths, also that
+    of its length penalty, include the prefix. ``score_batch`` rates it as any other token.
+
+    Args:
+        sources: the tokens of each row.
+        first_tokens: pairs of the token that a source begins with and the token before its output;
+            the first pair is that of all other sources. Without pairs, the prefixes are empty.
+    """
+    if not first_tokens:
+        return [[] for _ in sources]
+    firsts, default = dict(first_tokens), first_tokens[0][1]
+    return [[firsts.get(tag, default) for tag in (source or [""])[:1]] for source in sources]
 
 
 def create_specification(
@@ -87,7 +122,7 @@ def create_specification(
         ),
     )
     spec.config.add_source_eos = True
-    spec.config.decoder_start_token = vocabularies["target"][2]
+    spec.config.decoder_start_token = vocabularies["target"][_BOS]
     spec.config.layer_norm_epsilon = EPSILON
     spec.register_source_vocabulary(list(vocabularies["source"]))
     spec.register_target_vocabulary(list(vocabularies["target"]))

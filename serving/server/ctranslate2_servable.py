@@ -1,5 +1,6 @@
 """A model whose searches run in CTranslate2, and everything else in TensorFlow."""
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving.contract import DEFAULT_SIGNATURE
-from regard.serving.export.ctranslate2 import POSITIONS
+from regard.serving.export.ctranslate2 import INFO_FILE, POSITIONS, target_prefixes
 from regard.serving.server.converted_servable import ConvertedServable
 from regard.serving.server.errors import ServingError
 
@@ -54,9 +55,8 @@ class CTranslate2Servable(ConvertedServable):
     Args:
         name: the model's name.
         path: its folder.
-        converted: the folder of the conversion.
+        converted: the folder of the conversion, of ``pipeline.deployment.export``.
         search: the section ``search`` of the model.
-        arguments: arguments of ``translate_batch`` that approximate it.
         threads: batches that run at once.
 
     Raises:
@@ -64,19 +64,17 @@ class CTranslate2Servable(ConvertedServable):
     """
 
     def __init__(
-        self,
-        name: str,
-        path: Path,
-        converted: Path,
-        search: Mapping[str, Any],
-        arguments: Mapping[str, Any],
-        threads: int,
+        self, name: str, path: Path, converted: Path, search: Mapping[str, Any], threads: int
     ):
         import ctranslate2
 
         super().__init__(name, path, converted, search, POSITIONS - 1)
         self._threads = threads
+        info = json.loads((converted / INFO_FILE).read_text(encoding="utf-8"))
+        arguments = info["translate_batch"]
         self._arguments = {k: v for k, v in arguments.items() if not k.startswith("max_")}
+        self._first_tokens = info["first_tokens"]
+        self._prefix_length = int(bool(self._first_tokens))
         # Only vocabularies of whole words lack the sign of a word alone.
         has_sign = self._target.piece_to_id("\u2581") != self._target.unk_id()
         self._unknown = b"<unk>" if has_sign else "\u2581<unk>".encode()
@@ -142,7 +140,8 @@ class CTranslate2Servable(ConvertedServable):
     def _token_ids(self, text: bytes) -> list[int]:
         """Return the token ids of a text; none if TensorFlow has to compute it."""
         ids = self._source.encode(self._decode_source(text))
-        is_short = len(ids) <= self._max_tokens and self._max_length(len(ids)) <= POSITIONS
+        longest = self._prefix_length + self._max_length(len(ids))
+        is_short = len(ids) <= self._max_tokens and longest <= POSITIONS
         return ids if is_short else []
 
     def _translate(self, ids: Sequence[list[int]], name: str) -> dict[int, list[_Hypothesis]]:
@@ -151,13 +150,14 @@ class CTranslate2Servable(ConvertedServable):
         if not rows:
             return {}
         limits = [self._max_length(len(ids[row])) for row in rows]
+        # Not the tokens as they are in the text: an unknown one can be the text "</s>".
+        sources = [self._source.id_to_piece(ids[row]) for row in rows]
         results = self._translator.translate_batch(
-            # Not the tokens as they are in the text: an unknown one can be the text "</s>".
-            [self._source.id_to_piece(ids[row]) for row in rows],
+            sources,
+            target_prefix=target_prefixes(sources, self._first_tokens),
             max_batch_size=-(-len(rows) // self._threads),  # rows of similar lengths, all at once
             max_input_length=0,
-            max_decoding_length=max(limits),
-            min_decoding_length=0,
+            max_decoding_length=self._prefix_length + max(limits),
             num_hypotheses=self._arguments["beam_size"],
             return_scores=True,
             return_end_token=True,
@@ -178,8 +178,10 @@ class CTranslate2Servable(ConvertedServable):
     def _hypothesis(
         self, tokens: list[str], score: float, attention: Sequence[Sequence[float]] | None
     ) -> _Hypothesis:
-        """Return a hypothesis with the score that the model's own search gives it."""
+        """Return a hypothesis without its prefix, with the score of the model's own search."""
         log_probability = score * len(tokens) ** self._arguments["length_penalty"]
+        tokens = tokens[self._prefix_length :]
+        attention = attention and attention[self._prefix_length :]
         offset = self._search.get("length_offset", 5.0)
         ratio = (offset + len(tokens)) / (offset + 1)
         penalty = ratio ** self._search.get("length_penalty", 0.0)

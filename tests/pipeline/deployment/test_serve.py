@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 from grpc import StatusCode
 
@@ -23,6 +24,7 @@ from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import VersionPolicy
 from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
 from tests.processes import free_port, wait_for
+from tests.serving.server import imported_models
 from tests.serving.server.test_ctranslate2_servable import LIMITS, publish
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -211,6 +213,30 @@ def test_a_server_with_ctranslate2(tmp_path):
     assert process.returncode == 0
     assert "CTranslate2 (int8) runs version 4 of model small" in log
     assert "Traceback" not in log
+
+
+@pytest.mark.slow
+def test_a_server_gives_ctranslate2_the_first_tokens_of_outputs(tmp_path):
+    version = imported_models.publish(tmp_path, "m2m", "beam")
+    texts = imported_models.sources("m2m", 24)[:24]
+    options = ("--engine", "ctranslate2", "--port", "0", "--rest-api-port", str(free_port()))
+    process = start(tmp_path, "m2m", *options)
+    try:
+        assert process.stdout.readline().startswith("Serving m2m@1")
+        _, address = (process.stdout.readline().split()[1] for _ in range(2))
+        request = {"instances": [text.decode() for text in texts]}
+        rows = httpx.post(address, json=request, timeout=60).json()["predictions"]
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    servable = load_verified("m2m", version)
+    expected = servable.run("", {"source": np.array(texts, object)})
+    servable.close()
+    outputs = [text.decode() for text in expected["translation"]]
+    same = [row for row in range(24) if rows[row]["translation"] == outputs[row]]
+    assert len(same) >= 22  # both searches may miss the best output
+    scores = [rows[row]["score"] for row in same]
+    assert scores == pytest.approx(expected["score"][same].tolist(), abs=1e-4)
 
 
 def test_a_model_without_an_equal_in_ctranslate2(registry):

@@ -10,7 +10,13 @@ from regard.models import tasks
 from regard.models.search import GreedySearch
 from regard.models.settings.training import TrainingConfig
 from regard.models.vocabulary import EOS, PAD
-from regard.serving.export.ctranslate2 import create_specification, find_unsupported, quantize
+from regard.serving.export.ctranslate2 import (
+    create_specification,
+    find_unsupported,
+    first_token_pairs,
+    quantize,
+    target_prefixes,
+)
 from tests.tolerances import assert_close
 
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", *(f"▁{i}" for i in range(26))]
@@ -123,6 +129,71 @@ def test_greedy_search_and_attention_are_the_same(tmp_path):
         assert_close(weights, attention_map[: size[0], : size[1]], roundings=1000)
 
 
+FIRST = [[28, 5], [4, 9], [4, 7]]  # of two pairs of a source, the first one counts
+FIRST_MODEL = {**VARIANTS["as M2M-100, without scale"], "first_tokens": FIRST}
+
+
+def first_prefixes(model, rows):
+    pairs = first_token_pairs(model, {"source": PIECES, "target": PIECES})
+    return target_prefixes(messages(rows), pairs)
+
+
+def test_prefixes_are_the_first_tokens_that_the_decoder_reads():
+    expected = [[5], [9], [5], [5]]  # by default that of the first pair
+    assert first_prefixes(FIRST_MODEL, ROWS) == messages(expected)
+    assert first_prefixes(settings(), ROWS) == [[], [], [], []]
+    read = built(FIRST_MODEL).decoder_inputs(padded(ROWS, [EOS]), padded(TARGETS, [EOS]))
+    assert messages(ops.convert_to_numpy(read)[:, 1:2].tolist()) == messages(expected)
+
+
+def test_tokens_after_a_first_token_are_as_probable_as_in_keras(tmp_path):
+    created = built(FIRST_MODEL)
+    translator = converted(created, FIRST_MODEL, tmp_path / "model")
+    prefixes = first_prefixes(FIRST_MODEL, ROWS)
+    targets = [[*first, *target] for first, target in zip(prefixes, messages(TARGETS), strict=True)]
+    result = translator.score_batch(messages(ROWS), targets)
+    expected, _ = created.score_with_alignment(padded(ROWS, [EOS]), padded(TARGETS, [EOS]))
+    for target, row, score in zip(TARGETS, ops.convert_to_numpy(expected), result, strict=True):
+        assert_close(score.log_probs[1:], row[: len(target) + 1], roundings=1000)
+
+
+def test_a_prefix_has_the_probability_1_and_counts_as_a_token_of_the_length(tmp_path):
+    rows = [row for row in ROWS if row]
+    created = built(FIRST_MODEL)
+    (bias,) = [weight for weight in created.weights if weight.path.endswith("logits_bias")]
+    bias.assign([0.0, 0.0, 0.0, 4.0, *[0.0] * 26])  # so that outputs end
+    translator = converted(created, FIRST_MODEL, tmp_path / "model")
+    prefixes = first_prefixes(FIRST_MODEL, rows)
+    result = translator.translate_batch(
+        messages(rows),
+        target_prefix=prefixes,
+        beam_size=1,
+        length_penalty=1.0,
+        max_decoding_length=11,
+        min_decoding_length=0,
+        return_scores=True,
+        return_end_token=True,
+        return_attention=True,
+    )
+    source = padded(rows, [EOS])
+    best = created.search(source, GreedySearch(), [10] * len(rows))
+    ids, scores = (ops.convert_to_numpy(x)[:, 0] for x in (best.ids, best.log_probabilities))
+    _, alignments = created.teacher_force(source, ids)
+    complete = 0
+    for i, (row, prefix) in enumerate(zip(result, prefixes, strict=True)):
+        tokens = row.hypotheses[0]
+        length = int((ids[i] != PAD).sum())
+        if length == 10:  # ends there in one engine, and without an end in the other
+            continue
+        complete += 1
+        assert tokens == [*prefix, *messages([ids[i, :length]])[0]]
+        assert row.scores[0] * len(tokens) == pytest.approx(scores[i], abs=1e-4)
+        weights = np.array(row.attention[0])[1:]
+        expected = ops.convert_to_numpy(alignments[i, :length, : len(rows[i])])
+        assert_close(weights, expected, roundings=1000)
+    assert complete
+
+
 def log_probs(translator):
     results = translator.score_batch(messages(ROWS), messages(TARGETS))
     return np.concatenate([row.log_probs for row in results])
@@ -191,9 +262,9 @@ def test_rows_of_zeros_and_tiny_numbers_are_quantized(tmp_path):
         ({"attention": {"score": {"type": "additive"}}}, "model.attention.score"),
         ({"attention": {"alignment": {"type": "local_m"}}}, "model.attention.alignment"),
         ({"attention": {"values": "split"}}, "model.attention.values"),
-        ({"first_tokens": [[4, 5]]}, "model.first_tokens"),
+        ({"first_tokens": [[4, 5], [6, EOS]]}, "model.first_tokens"),
     ],
 )
 def test_unsupported_settings(change, key):
-    assert find_unsupported(settings()) == []
+    assert find_unsupported(settings()) == find_unsupported(FIRST_MODEL) == []
     assert [result for result, _ in find_unsupported({**settings(), **change})] == [key]

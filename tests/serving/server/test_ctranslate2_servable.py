@@ -79,7 +79,7 @@ def in_process(monkeypatch):
     """Convert without another process, which takes seconds to start; `engine` has one."""
 
     def convert(version, folder, quantization):
-        return to_ctranslate2(str(version), version.parent, folder, quantization).arguments
+        to_ctranslate2(str(version), version.parent, folder, quantization)
 
     monkeypatch.setattr(engines, "_convert", convert)
 

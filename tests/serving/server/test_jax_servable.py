@@ -16,6 +16,7 @@ from regard.serving.server.servable import Servable
 from tests.models.tasks.exported import export_model
 from tests.models.tasks.test_copy_tokenizer import LINES, SMALL
 from tests.models.tasks.tokenizers import trained
+from tests.serving.server import imported_models
 from tests.serving.server.test_ctranslate2_servable import assert_same, batch, sharpen
 
 LENGTHS = (3, 8, 100)  # the last one is more than the limit of the models
@@ -125,6 +126,22 @@ def test_the_outputs_are_those_of_the_saved_model(engine, left, tokens):
         assert left == ([("", [text])] if tokens > MAX_TOKENS else [])
         assert_same(outputs, Servable.run(engine, "serving_default", batch([text])))
         left.clear()
+
+
+@pytest.mark.slow
+def test_the_first_token_of_an_imported_model_is_that_of_its_tag(tmp_path, left):
+    engine = jax_loader((64,))("m2m", imported_models.publish(tmp_path, "m2m", "beam"))
+    outputs, left_rows = set(), []
+    for text in imported_models.sources("m2m", 12):
+        left.clear()
+        output = engine.run("", batch([text]))
+        left_rows += [text] * len(left)
+        assert_same(output, Servable.run(engine, "serving_default", batch([text])))
+        outputs.add(output["translation"][0])
+    tag = left_rows[0]
+    assert left_rows == [tag, tag + b" ", b"", b"\xff"]
+    assert len(outputs) > 8
+    engine.close()
 
 
 def test_the_limit_of_the_model_is_the_longest_program(engine):

@@ -170,7 +170,7 @@ def local_context(
         tokenizer_model=store_tokenizer_models(config, word_vectors, paths.tokenizers),
     )
     trained = fingerprint(corpus, cache=fingerprints, splits=_trained_splits(config))
-    augmentation = find_teachers(config.augmentation, registry, config.task)
+    augmentation = find_teachers(config.augmentation, registry, config.task, config.data.tag_names)
     teachers = [model["digest"] for model in augmentation.values()]
     digests = remembered_digests(paths.root / "code_digests.json")
     with importable(config.pipeline.folder), digests:
@@ -251,7 +251,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
     with _located(config):
         find_warm_start(config.training, registry, config.name)
         find_ensemble(config.training, registry, config.task)
-        find_teachers(config.augmentation, registry, config.task)
+        find_teachers(config.augmentation, registry, config.task, config.data.tag_names)
     check_tokenizer_models(config)
     cache_keys.vector_digests(config)
     if config.metadata.address:

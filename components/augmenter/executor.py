@@ -43,8 +43,12 @@ class AugmenterExecutor(BaseBeamExecutor):
         config = AugmentationConfig.model_validate(settings["augmentation"])
         source = artifact_utils.get_single_instance(input_dict["examples"])
         target = artifact_utils.get_single_instance(output_dict["augmented_examples"])
+        features = [feature_from_json(entry) for entry in settings["features"]]
         models = json.loads(exec_properties["models"]) or find_teachers(
-            config, Registry(exec_properties["registry"]), settings["task"]
+            config,
+            Registry(exec_properties["registry"]),
+            settings["task"],
+            [tag for feature in features for tag in feature.tags],
         )
         for folder in Path(target.uri).glob(f"{_WORK_PREFIX}*"):  # of a killed attempt
             owned_folders.remove(folder, owned_folders.SCRATCH)
@@ -59,7 +63,7 @@ class AugmenterExecutor(BaseBeamExecutor):
             ),
             models={key: StartingModel.model_validate(model) for key, model in models.items()},
             folder=str(work),
-            features=[feature_from_json(entry) for entry in settings["features"]],
+            features=features,
             texts=expand_all(settings["root"], settings["monolingual"], "data.monolingual"),
             encoding=settings["encoding"],
         )

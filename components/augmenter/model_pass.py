@@ -25,6 +25,7 @@ from regard.core.errors import DataError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.models.settings.search import SamplingSearchConfig, SearchLimits
+from regard.models.tags import add_tag, find_tag
 from regard.serving import saved_model
 from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.saved_model import (
@@ -58,12 +59,50 @@ class ModelPass:
         inputs: the feature that each input of the signature receives.
         is_score: whether the cross-entropy of a given output is computed.
         seed: the seed of an output that is sampled; None: the model's own search.
+        tag: the tag that begins the first input of every row; None: see ``tag_feature``.
+        tag_feature: the feature with the tag of each row; None: rows without a tag.
     """
 
     model: StartingModel
     inputs: Mapping[str, str]
     is_score: bool = False
     seed: int | None = None
+    tag: str | None = None
+    tag_feature: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the model for messages, with the tag that it reads."""
+        tags = "the tags of the rows" if self.tag_feature else f"the tag {self.tag}"
+        has_tags = self.tag_feature or self.tag
+        return f"{self.model.model} with {tags}" if has_tags else self.model.model
+
+    @property
+    def features(self) -> list[Feature]:
+        """The features of an example that the pass reads."""
+        names = [*self.inputs.values(), *([self.tag_feature] if self.tag_feature else [])]
+        return [Feature(name, TEXT) for name in names]
+
+    def row_inputs(self, values: Sequence[str], tags: Sequence[str]) -> dict[str, str]:
+        """Return the inputs of the signature for a row.
+
+        Args:
+            values: the values of ``features``.
+            tags: the tags of the model.
+
+        Raises:
+            UserError: the text that a tag begins contains another one.
+        """
+        inputs = dict(zip(self.inputs, values, strict=False))
+        tag = values[-1] if self.tag_feature else self.tag
+        if not tag:
+            return inputs
+        name = next(iter(inputs))
+        if second := find_tag(inputs[name], tags):
+            message = f"A text contains <{second}>, which is a tag of the model: "
+            message += repr(inputs[name][:60])
+            raise DataError(message, self.model.model, "Remove such rows from the data.")
+        return {**inputs, name: add_tag(tag, inputs[name])}
 
     def load(self) -> ServedModel:
         """Load the model, or build it again with the search that samples."""
@@ -126,9 +165,10 @@ class PassDoFn(ModelDoFn):
 
         start = time.monotonic()
         with batch_results.record_failure(self._folder):
-            features = [Feature(name, TEXT) for name in self._pass.inputs.values()]
+            features, tags = self._pass.features, self._model.contract.get("tags", ())
             records = itertools.islice(read_records(part.path), part.start, part.start + part.rows)
-            rows = [self._inputs(record, features) for record in records]
+            values = (parse_record(record, features).values for record in records)
+            rows = [self._pass.row_inputs(["".join(x) for x in row], tags) for row in values]
             order = sorted(range(len(rows)), key=lambda row: -sum(map(len, rows[row].values())))
             results: dict[int, Any] = {}
             for first in range(0, len(order), self._batch_size):
@@ -146,11 +186,6 @@ class PassDoFn(ModelDoFn):
                 truncated_tokens=0,
             )
             batch_results.write_batch(self._folder, part.number, table, stats)
-
-    def _inputs(self, record: bytes, features: Sequence[Feature]) -> dict[str, str]:
-        """Return the text of each input of the signature."""
-        texts = ["".join(values) for values in parse_record(record, features).values]
-        return dict(zip(self._pass.inputs, texts, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)

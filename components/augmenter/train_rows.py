@@ -59,8 +59,14 @@ class TrainRows:
         """
         forward, reverse = self.models["filter.forward"], self.models["filter.reverse"]
         passes = (
-            ModelPass(forward, {"source": "source", "target": "target"}, is_score=True),
-            ModelPass(reverse, {"source": "target", "target": "source"}, is_score=True),
+            self._tagged(
+                ModelPass(forward, {"source": "source", "target": "target"}, is_score=True),
+                config.forward_tag,
+            ),
+            self._tagged(
+                ModelPass(reverse, {"source": "target", "target": "source"}, is_score=True),
+                config.reverse_tag,
+            ),
         )
         entropies = [np.array(list(self.run(model_pass, paths))) for model_pass in passes]
         scores = dual_cross_entropy(*entropies)
@@ -71,13 +77,14 @@ class TrainRows:
 
         shards = self._rewrite("filter", paths, is_kept.tolist(), edit)
         count, rows, worst = is_kept.sum(), len(scores), scores[is_kept].max()
-        text = f"{count:,} of {rows:,} pairs ({count / rows:.1%}) kept by {forward.model} and "
-        return shards, f"{text}{reverse.model}, with scores up to {worst:.2f}"
+        text = f"{count:,} of {rows:,} pairs ({count / rows:.1%}) kept by {passes[0].label} and "
+        return shards, f"{text}{passes[1].label}, with scores up to {worst:.2f}"
 
     def distillation(self, paths: Paths, config: sections.DistillationConfig) -> StepResult:
         """Replace the targets by the outputs of the teacher."""
-        teacher = self.models["distillation.teacher"]
-        outputs = self.run(ModelPass(teacher, {"source": "source"}), paths)
+        teacher = ModelPass(self.models["distillation.teacher"], {"source": "source"})
+        teacher = self._tagged(teacher, config.teacher_tag)
+        outputs = self.run(teacher, paths)
 
         def edit(record: bytes, text: str | None) -> list[bytes]:
             if text is None:
@@ -86,7 +93,7 @@ class TrainRows:
             return [record, changed] if config.keep_original else [changed]
 
         shards = self._rewrite("distillation", paths, outputs, edit)
-        text = f"{_count(outputs)} targets translated by {teacher.model}"
+        text = f"{_count(outputs)} targets translated by {teacher.label}"
         if config.keep_original:
             text += ", in addition to the originals"
         return shards, text
@@ -113,7 +120,8 @@ class TrainRows:
                 limit -= 1
         examples, model = _close(writer), self.models["back_translation.model"]
         seed = config.seed if config.search == "sampling" else None
-        outputs = self.run(ModelPass(model, {"source": "target"}, seed=seed), examples)
+        translation = ModelPass(model, {"source": "target"}, seed=seed, tag=config.model_tag)
+        outputs = self.run(translation, examples)
 
         def edit(record: bytes, text: str | None) -> list[bytes]:
             if text is None:
@@ -122,8 +130,13 @@ class TrainRows:
             return [_replace(record, "source", tagged)]
 
         shards = self._rewrite("back-translation", examples, outputs, edit)
-        text = f"{_count(outputs)} monolingual texts translated by {model.model} ({config.search})"
-        return [*paths, *shards], f"{text} and added to {rows:,} pairs"
+        text = f"{_count(outputs)} monolingual texts translated by {translation.label}"
+        return [*paths, *shards], f"{text} ({config.search}) and added to {rows:,} pairs"
+
+    def _tagged(self, model_pass: ModelPass, tag: str | None) -> ModelPass:
+        """Return a pass with a tag, or with that of each row if the rows have tags."""
+        feature = next((feature.name for feature in self.features if feature.tags), None)
+        return dataclasses.replace(model_pass, tag=tag, tag_feature=None if tag else feature)
 
     def _rewrite(self, name: str, paths: Paths, results: Iterable[Any], edit: Edit) -> list[str]:
         """Write new files from the records of files and their results."""

@@ -4,6 +4,7 @@ On one machine they are found when the graph is built; on Kubeflow Pipelines by 
 """
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from regard.components.registry.publish import recorded_digest  # imports NumPy
@@ -11,6 +12,7 @@ from regard.components.registry.records import read_record, read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.components.settings.augmentation import AugmentationConfig
 from regard.core.errors import UserError
+from regard.core.suggestions import suggest
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.training import TrainingConfig
 from regard.serving.contract import TRAINING, SavedModelError, read_contract
@@ -92,26 +94,70 @@ def find_ensemble(training: TrainingConfig, registry: Registry, task: str) -> li
 
 
 def find_teachers(
-    augmentation: AugmentationConfig | None, registry: Registry, task: str
+    augmentation: AugmentationConfig | None,
+    registry: Registry,
+    task: str,
+    row_tags: Sequence[str] = (),
 ) -> dict[str, dict[str, str]]:
     """Return the models of the section ``augmentation`` by their keys, as ``find_warm_start`` does.
 
     The models exchange texts, so their vocabularies may differ.
 
+    Args:
+        augmentation: The section.
+        registry: The registry of the models.
+        task: The task of the training.
+        row_tags: The tags of the rows, of ``data.tags``.
+
     Raises:
-        UserError: A model does not exist, is for another task, needs tags, or cannot sample.
+        UserError: A model does not exist, is for another task, has not the tag of its key or those
+            of the rows, or cannot sample.
     """
+    if augmentation is None:
+        return {}
     teachers: dict[str, dict[str, str]] = {}
-    models = augmentation.models() if augmentation else {}
-    for name, model in models.items():
+    for name, model in augmentation.models().items():
         key = f"augmentation.{name}"
         teachers[name] = _find(registry, model, key, task)
         path, section = Path(teachers[name]["path"]), getattr(augmentation, name.split(".")[0])
-        if read_contract(path).get("tags"):
-            raise UserError(f"{model} needs a tag before each source; use another model.", key)
+        tags = read_contract(path).get("tags", [])
+        _check_tags(model, tags, augmentation.tags()[name], row_tags, key)
         if getattr(section, "search", "") == "sampling" and not (path / TRAINING).is_file():
             raise UserError(f"{model} {_NO_SETTINGS}, so it cannot sample.", key)
     return teachers
+
+
+def _check_tags(
+    model: str, tags: Sequence[str], tag: str | None, row_tags: Sequence[str], key: str
+) -> None:
+    """Check that a model has the tag of its key, or else those of the rows.
+
+    Args:
+        model: The model.
+        tags: Its tags.
+        tag: The tag of its key ``<key>_tag``; None without one.
+        row_tags: The tags of the rows.
+        key: The key that names the model.
+
+    Raises:
+        UserError: It has not.
+    """
+    tag_key, listed = f"{key}_tag", f"its tags are {', '.join(tags)}"
+    if tag is not None:
+        if not tags:
+            raise UserError(f"{model} has no tags.", tag_key, "Remove the key.")
+        if tag not in tags:
+            message = f"{model} has no tag {tag!r}: {listed}."
+            raise UserError(message, tag_key, f"{suggest(tag, tags)}.")
+    elif row_tags and not tags:
+        message = f"{model} has no tags, but the rows have those of data.tags."
+        raise UserError(message, key, "Use a model with these tags.")
+    elif missing := [name for name in row_tags if name not in tags]:
+        message = f"{model} has no tag {missing[0]!r} of data.tags: {listed}."
+        raise UserError(message, key, f"Name one tag for all rows in {tag_key}.")
+    elif tags and not row_tags:
+        message = f"{model} needs a tag before each text: {listed}."
+        raise UserError(message, key, f"Name the tag in {tag_key}.")
 
 
 def _find(registry: Registry, model: str, key: str, task: str) -> dict[str, str]:

@@ -4,9 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from regard.components.settings.tags import TagName
 from regard.core.bounds import Count
 from regard.models.settings.base import Section
 from regard.models.settings.training import Version
+
+# A tag of a model with ``data.tags``, or of an imported one.
+ModelTag = Annotated[TagName | None, Field(examples=["en-fr"])]
 
 
 class FilterConfig(Section):
@@ -18,11 +22,16 @@ class FilterConfig(Section):
     Attributes:
         forward: Model from source to target, NAME@VERSION of the registry.
         reverse: Model from target to source, NAME@VERSION of the registry.
+        forward_tag: Tag of the forward model that begins each source, such as en-fr; null: without
+            tags, or with data.tags the tag of the row.
+        reverse_tag: Tag of the reverse model that begins each target, such as fr-en; null likewise.
         keep: Share of the pairs that are kept, those with the lowest scores.
     """
 
     forward: Version
     reverse: Version
+    forward_tag: ModelTag = None
+    reverse_tag: ModelTag = None
     keep: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
 
 
@@ -32,10 +41,13 @@ class DistillationConfig(Section):
     Attributes:
         teacher: Model whose outputs replace the targets, NAME@VERSION of the registry; it may be an
             ensemble. A row that it truncates, or to which it gives no output, keeps its target.
+        teacher_tag: Tag of the teacher that begins each source, such as en-fr; null: without tags,
+            or with data.tags the tag of the row.
         keep_original: Also train on the original targets.
     """
 
     teacher: Version
+    teacher_tag: ModelTag = None
     keep_original: bool = False
 
 
@@ -44,6 +56,8 @@ class BackTranslationConfig(Section):
 
     Attributes:
         model: Model from target to source, NAME@VERSION of the registry.
+        model_tag: Tag of this model that begins each text it translates, such as fr-en; null:
+            without tags.
         ratio: Maximum number of added pairs per row of the train split. From more texts than
             needed, the first ones are used.
         search: beam: translate as the model was published; sampling: sample every token from its
@@ -54,6 +68,7 @@ class BackTranslationConfig(Section):
     """
 
     model: Version
+    model_tag: ModelTag = None
     ratio: Annotated[float, Field(gt=0.0, le=1000.0)] = 1.0
     search: Literal["beam", "sampling"] = "beam"
     seed: Count = 0
@@ -80,4 +95,11 @@ class AugmentationConfig(Section):
             for name, section in self
             for key in ("forward", "reverse", "teacher", "model")
             if hasattr(section, key)
+        }
+
+    def tags(self) -> dict[str, str | None]:
+        """Return the tags of the models by the keys of these."""
+        return {
+            name: getattr(getattr(self, name.split(".")[0]), f"{name.split('.')[1]}_tag")
+            for name in self.models()
         }

@@ -15,8 +15,9 @@ def validate_augmentation(config: Config) -> Iterator[Problem]:
         yield Problem(("augmentation",), "has no step; add filter, for example, or use null")
     if back_translation and not config.data.monolingual:
         yield Problem(("augmentation", "back_translation"), "needs texts; set data.monolingual")
-    if config.augmentation and config.data.tags:
-        yield Problem(("augmentation",), "its models get texts without data.tags; remove one")
+    if back_translation and config.data.tags:
+        message = "its texts have none of data.tags; remove one"
+        yield Problem(("augmentation", "back_translation"), message)
     has_texts_only = all(feature.kind.is_text for feature in config.description.features)
     if config.augmentation and (config.search is None or not has_texts_only):
         yield Problem(("augmentation",), f"does not apply to the task {config.task}; remove it")

@@ -28,7 +28,7 @@ data: {{root: ., train: train.tsv, monolingual: ["mono*.txt"]}}
 tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
 evaluation: {{metrics: [exact_match]}}
 augmentation:
-  distillation: {{teacher: deep@{teacher}}}
+  distillation: {{teacher: deep@{teacher}, teacher_tag: {teacher_tag}}}
   back_translation: {{model: back@1, tag: {tag}}}
 """
 
@@ -47,12 +47,18 @@ def make(tmp_path):
     for name, number in (("deep", 1), ("deep", 2), ("back", 1), ("short", 1)):
         publish(tmp_path, name, number, "summarisation" if name == "short" else "translation")
 
-    def make(teacher=1, tag="<bt>"):
+    def make(teacher=1, tag="<bt>", teacher_tag="null"):
         path = tmp_path / "tiny.yaml"
-        path.write_text(CONFIG.format(teacher=teacher, tag=tag))
+        path.write_text(CONFIG.format(teacher=teacher, tag=tag, teacher_tag=teacher_tag))
         return load(path, home=tmp_path)
 
     return make
+
+
+def add_tags(home, number):
+    """Publish a teacher with tags."""
+    path = publish(home, "deep", number) / CONTRACT
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tags": ["de", "fr"]}))
 
 
 def properties(config, workspace):
@@ -84,6 +90,8 @@ def test_model_texts_and_settings_change_node_and_training(make, tmp_path):
         return augmenter, local_context(config, workspace).keys.training
 
     states = [state(), state(teacher=2), state(tag="<b>")]
+    add_tags(tmp_path, 3)
+    states += [state(teacher=3, teacher_tag=tag) for tag in ("de", "fr")]
     (tmp_path / "mono-2.txt").write_text("D\n")
     states.append(state())
     (tmp_path / "mono-2.txt").write_text("E\n")
@@ -118,13 +126,39 @@ def test_missing_and_unsuitable_models_are_refused(make, tmp_path):
     assert caught.value.where == "data.monolingual"
 
 
-def test_a_teacher_with_tags_is_refused(make, tmp_path):
-    """The texts that it would translate have none."""
-    config, path = make(), tmp_path / "registry/deep/1" / CONTRACT
-    path.write_text(json.dumps({**json.loads(path.read_text()), "tags": ["de", "fr"]}))
-    with pytest.raises(UserError, match="deep@1 needs a tag before each source") as caught:
-        check_start(config, Workspace(tmp_path))
-    assert caught.value.where.endswith(": augmentation.distillation.teacher")
+def test_a_teacher_with_tags_needs_one(make, tmp_path):
+    workspace = Workspace(tmp_path)
+    add_tags(tmp_path, 3)
+    check_start(make(teacher=3, teacher_tag="fr"), workspace)
+    with pytest.raises(UserError, match=r"deep@3 needs a tag .*its tags are de, fr") as caught:
+        check_start(make(teacher=3), workspace)
+    assert caught.value.where.endswith(":7: augmentation.distillation.teacher")
+    assert "augmentation.distillation.teacher_tag" in caught.value.remedy
+    with pytest.raises(UserError, match="deep@3 has no tag 'es': its tags are de, fr") as caught:
+        check_start(make(teacher=3, teacher_tag="es"), workspace)
+    assert caught.value.where.endswith(":7: augmentation.distillation.teacher_tag")
+    with pytest.raises(UserError, match="deep@1 has no tags") as caught:
+        check_start(make(teacher=1, teacher_tag="de"), workspace)
+    assert caught.value.where.endswith(":7: augmentation.distillation.teacher_tag")
+
+
+def test_a_teacher_has_the_tags_of_the_rows(make, tmp_path):
+    workspace, path = Workspace(tmp_path), tmp_path / "tiny.yaml"
+    add_tags(tmp_path, 3)
+    make(teacher=3)
+    text = path.read_text().partition("  back_translation")[0]
+
+    def with_tags(tag):
+        tags = f"train: train.tsv, tags: {{train: [{tag}]}}"
+        path.write_text(text.replace("train: train.tsv", tags))
+        return load(path, home=tmp_path)
+
+    check_start(with_tags("fr"), workspace)
+    with pytest.raises(UserError, match=r"deep@3 has no tag 'es' of data\.tags: .*de, fr"):
+        check_start(with_tags("es"), workspace)
+    node = properties(with_tags("fr"), workspace)["Augmenter"]
+    features = json.loads(node["settings"])["features"]
+    assert [feature["tags"] for feature in features if feature["tags"]] == [["fr"]]
 
 
 def test_an_ensemble_cannot_sample(make, tmp_path):

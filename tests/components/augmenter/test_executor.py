@@ -4,24 +4,24 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
-from regard.components.augmenter import model_pass, train_rows
+from regard.components.augmenter import model_pass
 from regard.components.augmenter.executor import AugmenterExecutor
 from regard.components.augmenter.model_pass import ModelPass
-from regard.components.augmenter.train_rows import dual_cross_entropy, keep_best
 from regard.components.common.artifact_files import split_shards
 from regard.components.common.artifact_types import Findings
-from regard.components.data.example_rows import read_records, read_rows
+from regard.components.data.example_rows import read_rows
 from regard.components.predictor import batch_results
 from regard.components.settings.trainer import StartingModel
 from regard.core import events
 from regard.core.errors import UserError
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.serving.saved_model import InputLengthError
 from tests import fake_models
 from tests.fake_models import FEATURES, MOST_LETTERS, Reverser, artifact
@@ -81,7 +81,16 @@ def parts_of_two_rows():
         yield
 
 
-def augment(root, model, source, name="out", monolingual=(), encoding=None, **sections):
+def augment(
+    root,
+    model,
+    source,
+    name="out",
+    monolingual=(),
+    encoding=None,
+    features=tuple(FEATURES),
+    **sections,
+):
     """Run the executor, and return the folder of its examples; the parts are in ``parts``."""
     out = artifact(standard_artifacts.Examples, root / name / "examples")
     findings = artifact(Findings, root / name / "findings")
@@ -89,7 +98,7 @@ def augment(root, model, source, name="out", monolingual=(), encoding=None, **se
     settings = {
         "augmentation": sections,
         "task": "translation",
-        "features": [feature.to_json() for feature in FEATURES],
+        "features": [feature.to_json() for feature in features],
         "batch_size": 2,
         "root": str(root),
         "monolingual": list(monolingual),
@@ -296,41 +305,41 @@ def test_an_unreadable_file_of_texts_is_named(run, tmp_path):
     assert caught.value.where == str(path)
 
 
-def test_dual_cross_entropy_is_that_of_the_paper():
-    random = np.random.default_rng(1)
-    forward, reverse = random.uniform(0, 9, (2, 50))
-    expected = [abs(a - b) + 0.5 * (a + b) for a, b in zip(forward, reverse, strict=True)]
-    np.testing.assert_allclose(dual_cross_entropy(forward, reverse), expected)
-    assert (dual_cross_entropy(np.array([np.inf, 1]), np.array([np.inf, np.inf])) == np.inf).all()
+def with_tag(tag, pair):
+    """The row of a teacher that reads a tag as any other text."""
+    source, target = pair
+    tagged = f"<{tag}> {source}"
+    is_usable = source and len(tagged) <= MOST_LETTERS
+    return source, tagged.upper()[::-1] if is_usable else target
 
 
-@pytest.mark.parametrize(
-    ("share", "expected"),
-    [(0.5, [1, 1, 0, 0]), (0.75, [1, 1, 1, 0]), (0.01, [0, 1, 0, 0]), (1.0, [1, 1, 1, 0])],
-)
-def test_the_first_of_equal_pairs_is_kept(share, expected):
-    scores = np.array([2.0, 1.0, 2.0, np.inf])
-    assert keep_best(scores, share).tolist() == list(map(bool, expected))
+def test_the_teacher_reads_its_tag_before_each_source(run, finished, parts, log, tmp_path):
+    out = run(distillation={**DISTILLATION, "teacher_tag": "en-de"})
+    assert pairs(out) == [with_tag("en-de", pair) for pair in original_pairs()]
+    assert len(list((tmp_path / "parts").iterdir())) == 2  # those without the tag are not used
+    *_, note = log("note")
+    assert note["text"] == "5 of 7 targets translated by deep@1 with the tag en-de"
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.07, 7), (0.14, 14), (0.28, 28), (0.555, 56)])
-def test_the_share_is_exact(share, count):
-    assert keep_best(np.arange(100.0), share).sum() == count
+def test_monolingual_texts_get_the_tag_of_their_own_model(run, log, tmp_path):
+    (tmp_path / "one.txt").write_text("AB\n\u3000\n")
+    section = {"model": "deep@1", "model_tag": "de-en", "tag": "<bt>"}
+    out = run(monolingual=["one.txt"], back_translation=section)
+    assert pairs(out)[7:] == [("<bt> BA >NE-ED<", "AB")]
+    assert "translated by deep@1 with the tag de-en (beam)" in log("note")[-1]["text"]
 
 
-def test_pairs_without_any_score_are_an_error():
-    with pytest.raises(UserError, match="no pair a score"):
-        keep_best(np.array([np.inf]), 1.0)
-
-
-def test_a_rewritten_record_keeps_its_other_features(tmp_path):
-    """With the same bytes for the same row, as in files of CorpusGen."""
-    rows = fake_models.examples(tmp_path / "e", [[row("abc", 7) | {"domain": "news"}]])
-    (path,) = split_shards(f"{rows.uri}/Split-test")
-    (record,) = read_records(path)
-    changed = train_rows._replace(record, "target", "XY")
-    assert changed == train_rows._replace(record, "target", "XY")
-    features = tf.train.Example.FromString(changed).features.feature
-    assert features["target"].bytes_list.value == [b"XY"]
-    assert features["domain"].bytes_list.value == [b"news"]
-    assert features["line"].int64_list.value == [7]
+def test_rows_with_tags_are_translated_with_these(tmp_path, model, log):
+    languages = Feature("language", TEXT, "extra", tags=("de", "fr"))
+    texts = [("abc", "de"), ("xy", "fr"), ("", "fr")]
+    rows = [row(text, i) | {"language": tag} for i, (text, tag) in enumerate(texts, 1)]
+    source = fake_models.examples(tmp_path / "e", [rows])
+    Path(source.uri, "Split-test").rename(Path(source.uri, "Split-train"))
+    source.split_names, source.span = json.dumps(["train"]), 3
+    features = (*FEATURES, languages)
+    out = augment(tmp_path, model, source, features=features, distillation=DISTILLATION)
+    assert pairs(out) == [with_tag(tag, (text, f"{text}!")) for text, tag in texts]
+    assert log("note")[0]["text"].endswith("by deep@1 with the tags of the rows")
+    one_tag = {**DISTILLATION, "teacher_tag": "fr"}
+    out = augment(tmp_path, model, source, "one", features=features, distillation=one_tag)
+    assert pairs(out) == [with_tag("fr", (text, f"{text}!")) for text, _ in texts]

@@ -33,6 +33,24 @@ def test_models_and_defaults(tmp_path):
     assert config.model_dump(mode="json")["data"]["monolingual"] == ["b.txt"]
 
 
+def test_each_model_may_have_a_tag(tmp_path):
+    filters = "filter: {forward: f@1, reverse: r@2, reverse_tag: de-en}"
+    text = f"{TEXTS}augmentation: {{{filters}, distillation: {{teacher: t@3, teacher_tag: fr}}}}\n"
+    assert load_text(tmp_path, text).augmentation.tags() == {
+        "filter.forward": None,
+        "filter.reverse": "de-en",
+        "distillation.teacher": "fr",
+    }
+    back = load_text(tmp_path, TEXTS + BACK.replace("r@1", "r@1, model_tag: de-en"))
+    assert back.augmentation.tags() == {"back_translation.model": "de-en"}
+    assert back.augmentation.back_translation.tag == "<bt>"
+
+
+def test_rows_with_tags_may_have_a_teacher(tmp_path):
+    text = "name: x\ndata: {train: a.tsv, tags: {train: [de]}}\n" + TEACHER
+    assert load_text(tmp_path, text).augmentation.tags() == {"distillation.teacher": None}
+
+
 def test_the_node_is_there_only_if_it_is_configured(tmp_path):
     assert load_text(tmp_path, DATA).nodes == NODES
     nodes = load_text(tmp_path, DATA + TEACHER).nodes
@@ -63,8 +81,8 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
         ),
         (DATA + BACK, "3: augmentation.back_translation: needs texts; set data.monolingual"),
         (
-            "name: x\ndata: {train: a.tsv, tags: {train: [de]}}\n" + TEACHER,
-            "3: augmentation: its models get texts without data.tags; remove one",
+            "name: x\ndata: {train: a.tsv, monolingual: [b], tags: {train: [de]}}\n" + BACK,
+            "3: augmentation.back_translation: its texts have none of data.tags; remove one",
         ),
         (
             "name: x\ntask: similarity\ndata: {train: a.tsv}\n" + TEACHER,
@@ -107,6 +125,9 @@ def test_what_does_not_fit_together_is_refused(tmp_path, text, expected):
         BACK.replace("r@1", "r@1, search: greedy"),
         BACK.replace("r@1", "r@1, ratio: 0.0"),
         BACK.replace("r@1", "r@1, ratio: 1e18"),
+        BACK.replace("r@1", 'r@1, model_tag: "<de>"'),
+        TEACHER.replace("deep@3", 'deep@3, teacher_tag: ""'),
+        FILTER.replace("r@2", "r@2, reverse_tag: [de]"),
     ],
 )
 def test_invalid_values_are_refused(tmp_path, section):

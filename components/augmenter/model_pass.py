@@ -86,23 +86,18 @@ class ModelPass:
     def row_inputs(self, values: Sequence[str], tags: Sequence[str]) -> dict[str, str]:
         """Return the inputs of the signature for a row.
 
+        A text that contains one of the tags becomes blank, so that it has no output.
+
         Args:
             values: the values of ``features``.
             tags: the tags of the model.
-
-        Raises:
-            UserError: the text that a tag begins contains another one.
         """
         inputs = dict(zip(self.inputs, values, strict=False))
         tag = values[-1] if self.tag_feature else self.tag
         if not tag:
             return inputs
-        name = next(iter(inputs))
-        if second := find_tag(inputs[name], tags):
-            message = f"A text contains <{second}>, which is a tag of the model: "
-            message += repr(inputs[name][:60])
-            raise DataError(message, self.model.model, "Remove such rows from the data.")
-        return {**inputs, name: add_tag(tag, inputs[name])}
+        name, text = next(iter(inputs.items()))
+        return {**inputs, name: "" if find_tag(text, tags) else add_tag(tag, text)}
 
     def load(self) -> ServedModel:
         """Load the model, or build it again with the search that samples."""

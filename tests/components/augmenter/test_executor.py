@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
-from regard.components.augmenter import model_pass
+from regard.components.augmenter import executor, model_pass
 from regard.components.augmenter.executor import AugmenterExecutor
 from regard.components.augmenter.model_pass import ModelPass
 from regard.components.common.artifact_files import split_shards
@@ -327,6 +327,24 @@ def test_monolingual_texts_get_the_tag_of_their_own_model(run, log, tmp_path):
     out = run(monolingual=["one.txt"], back_translation=section)
     assert pairs(out)[7:] == [("<bt> BA >NE-ED<", "AB")]
     assert "translated by deep@1 with the tag de-en (beam)" in log("note")[-1]["text"]
+
+
+def test_a_node_of_a_cluster_finds_teachers_with_the_tags_of_the_rows(monkeypatch, source):
+    def find(config, registry, task, row_tags):
+        assert config.distillation.teacher_tag == "de"
+        raise UserError(f"{registry.root.name} {task} {row_tags}")
+
+    monkeypatch.setattr(executor, "find_teachers", find)
+    languages = Feature("language", TEXT, "extra", tags=("de", "fr"))
+    settings = {
+        "augmentation": {"distillation": {"teacher": "deep@1", "teacher_tag": "de"}},
+        "task": "translation",
+        "features": [feature.to_json() for feature in (*FEATURES, languages)],
+    }
+    properties = {"settings": json.dumps(settings), "models": "{}", "registry": "/models"}
+    examples = {"examples": [source]}
+    with pytest.raises(UserError, match=r"models translation \['de', 'fr'\]"):
+        AugmenterExecutor().Do(examples, {"augmented_examples": [source]}, properties)
 
 
 def test_rows_with_tags_are_translated_with_these(tmp_path, model, log):

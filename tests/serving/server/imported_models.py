@@ -11,7 +11,7 @@ from regard.models.tasks.text_to_text.served import ServedText
 from regard.models.vocabulary import EOS
 from tests.components.importing.huggingface_fixtures import load
 
-SIGNATURES = ("serving_default", "align", "nbest", "score")
+SIGNATURES = ("serving_default", "align", "nbest")
 
 
 def publish(root, name, search):

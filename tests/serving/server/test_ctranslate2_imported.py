@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from regard.pipeline.cli.export import export as export_command
 from regard.pipeline.deployment import engines
 from regard.pipeline.deployment.engines import ctranslate2_loader
 from regard.pipeline.deployment.export import to_ctranslate2
@@ -103,6 +104,17 @@ def test_int8_drops_the_first_token_as_well(published):
     assert (outputs["target_length"][rows] == expected["target_length"][rows]).all()
     assert 0 < np.abs(outputs["score"][rows] - expected["score"][rows]).max() < 1.0
     engine.close()
+
+
+def test_the_printed_program_gives_the_first_token(published, tmp_path, capsys):
+    version = published("m2m", "beam")
+    export_command(str(version), out=tmp_path / "fast", registry=version.parent)
+    *program, result = capsys.readouterr().out.partition("\n\n")[2].strip().splitlines()
+    variables = {"text": sources("m2m", 3)[0].decode()}
+    exec("\n".join(program), variables)
+    hypothesis = variables["results"][0].hypotheses[0]
+    assert hypothesis[0] == "__ru__"
+    assert eval(result, variables) == variables["target"].decode(hypothesis[1:])
 
 
 def test_the_export_says_how_to_give_the_first_token(published, tmp_path):

@@ -39,6 +39,8 @@ FAILURES = {
     "import m2m": ("absent --name x --pair en-fr", "not_found"),
     "import fetch": ("absent --out x", "usage"),
     "import npz": ("absent --name x", "not_found"),
+    "import joeynmt": ("absent --name x", "not_found"),
+    "import opennmt-tf": ("absent --name x", "not_found"),
     "export": ("absent", "not_found"),
     "deploy render": ("absent --to compose --replicas 2", "usage"),
     "registry list": ("absent", "not_found"),

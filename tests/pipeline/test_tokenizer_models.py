@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tfx.orchestration.pipeline import Pipeline
 
+from regard.components.tokenizer_trainer.given_models import GivenModel, read_given_model
 from regard.core.errors import UserError
 from regard.core.files import sha256_file
 from regard.models.protected_spans import symbol
@@ -96,13 +97,27 @@ def test_two_files(folder: Path) -> None:
     assert json.loads(node["model_digests"]) == digests
     copies = json.loads(node["config"])["model"]
     assert {side: Path(path).name for side, path in copies.items()} == digests
-    notes = describe_tokenizer_models(config)
+    notes = describe_tokenizer_models(check_tokenizer_models(config))
     assert [note.partition(":")[0] for note in notes] == [
         f"tokenizer.model.{side}" for side in SIDES
     ]
     swapped = configure(folder, "{source: b.model, target: a.model}")
     keys = {training_key(c, "x", vector_digests(c)) for c in (config, swapped)}
     assert len(keys) == 2
+
+
+def test_the_validation_reads_each_file_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_HOME", str(folder / "home"))
+    names: list[str] = []
+
+    def read(path: str, *arguments: Any) -> GivenModel:
+        names.append(Path(path).name)
+        return read_given_model(path, *arguments)
+
+    monkeypatch.setattr("regard.pipeline.tokenizer_models.read_given_model", read)
+    result = validate(configure(folder, "{source: a.model, target: b.model}"))
+    assert sorted(names) == ["a.model", "b.model"]
+    assert sum(note.startswith("tokenizer.model.") for note in result.notes) == 2
 
 
 def test_one_file_is_shared(folder: Path) -> None:

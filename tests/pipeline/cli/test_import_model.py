@@ -58,6 +58,8 @@ def test_a_marian_model_is_published_and_translates(regard, tmp_path):
     status, output, _ = regard("lineage", "opus")
     assert status == 0
     assert "from the folder marian-opus (marian)" in output
+    text = " ".join(output.split())
+    assert "parent none: the version was imported from the folder marian-opus" in text
     assert "missing" not in output
 
     status, output, _ = regard("import", "marian", folder, "--name", "opus", "--json")

@@ -18,7 +18,6 @@ from regard.core import owned_folders
 from regard.core.errors import UserError
 from regard.pipeline.clean import clean
 from regard.pipeline.cli.app import app
-from regard.pipeline.metadata_file import REMOVED
 from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run
 from regard.pipeline.scheduling.state import ScheduleState, TrainedData, write_state
@@ -180,26 +179,6 @@ def test_a_dry_run_removes_nothing(workspace, paths):
         expected = clean(workspace, "m", 1, dry_run=True)
     assert (outputs(paths), rows(paths)) == before
     assert clean(workspace, "m", 1).runs == expected.runs
-
-
-def test_copies_of_tokenizers_are_removed(workspace, paths, tmp_path):
-    """A killed cleaning has renamed one; what has another name is not Regard's."""
-    add_run(paths, 1)
-    add_run(paths, 2)
-    copies = [paths.tokenizers / name for name in ("a" * 64, "b" * 64 + REMOVED)]
-    others = [paths.tokenizers / name for name in ("mine", "A" * 64, "a" * 63)]
-    for folder in (*copies, *others):
-        folder.mkdir(parents=True)
-        (folder / "spm.model").write_bytes(b"x" * 1000)
-    (tmp_path / "elsewhere").mkdir()
-    link = paths.tokenizers / ("c" * 64)
-    link.symlink_to(tmp_path / "elsewhere")
-    before = clean(workspace, "m", keep=2, dry_run=True)
-    assert before.bytes >= 2000
-    assert all(folder.is_dir() for folder in copies)
-    assert clean(workspace, "m", keep=2).bytes == before.bytes
-    assert {*paths.tokenizers.iterdir()} == {*others, link}
-    assert clean(workspace, "m", keep=2).bytes == 0
 
 
 def test_a_pipeline_in_use_is_not_cleaned(workspace, paths):

@@ -14,8 +14,10 @@ from regard.core.files import sha256_file
 from regard.models.protected_spans import symbol
 from regard.pipeline import tokenizer_models
 from regard.pipeline.cache_keys import training_key, vector_digests
+from regard.pipeline.clean import clean
 from regard.pipeline.config import Config, load
 from regard.pipeline.context import check_start, local_context
+from regard.pipeline.metadata_file import REMOVED
 from regard.pipeline.tokenizer_models import check_tokenizer_models, describe_tokenizer_models
 from regard.pipeline.validation import validate
 from regard.pipeline.workspace import Workspace
@@ -85,6 +87,28 @@ def test_the_node_reads_a_copy(folder: Path) -> None:
     (copy / "other").touch()
     build(folder)
     assert [sha256_file(path) for path in copy.iterdir()] == [digest]
+
+
+def test_a_cleaning_removes_the_copies(folder: Path) -> None:
+    """A killed cleaning has renamed one; what has another name is not Regard's."""
+    workspace = Workspace(folder / "home")
+    copies = workspace.pipeline("tiny").tokenizers
+    build(folder)
+    (copies / f"{'b' * 64}{REMOVED}").mkdir()
+    others = {copies / name for name in ("mine", "A" * 64, "a" * 63)}
+    for other in others:
+        other.mkdir()
+        (other / "spm.model").touch()
+    (folder / "elsewhere").mkdir()
+    link = copies / ("c" * 64)
+    link.symlink_to(folder / "elsewhere")
+    size = (folder / "a.model").stat().st_size
+    assert clean(workspace, "tiny", keep=1, dry_run=True).bytes >= size
+    assert len([*copies.iterdir()]) == 6
+    assert clean(workspace, "tiny", keep=1).bytes >= size
+    assert {*copies.iterdir()} == {*others, link}
+    build(folder)
+    assert (copies / sha256_file(folder / "a.model") / "a.model").is_file()
 
 
 def test_two_files(folder: Path) -> None:

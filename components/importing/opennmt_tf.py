@@ -19,6 +19,7 @@ from regard.core.regular_files import check_regular
 _PREFIX, _SUFFIX = "model/", "/.ATTRIBUTES/VARIABLE_VALUE"
 _EPSILON = 1e-3  # the default of Keras
 _REMEDY = "See docs/how-to/import.md."
+_NEWEST = "checkpoint"  # the name of the file that names the newest checkpoint
 _MAX_ELEMENTS = 1 << 31
 _READ_ERRORS = (tf.errors.OpError, ValueError, IndexError, OSError, RuntimeError)
 _INPUTS = "examples_inputter/{}_inputter/embedding"
@@ -87,6 +88,7 @@ def _find_checkpoint(folder: Path) -> Path:
     """Return the newest checkpoint of a folder, without the ends of its names."""
     checkpoints = {path.with_suffix("") for path in folder.glob("*.index")}
     try:
+        check_regular(folder / _NEWEST)  # a pipe would never end
         latest = tf.train.latest_checkpoint(str(folder))
     except _READ_ERRORS:
         latest = None

@@ -122,8 +122,8 @@ class TransformerEncoderConfig(TransformerLayersConfig):
 
     Attributes:
         type: Encoder type.
-        read_end: Whether the encoder and the attention of the decoder read the token after the end
-            of the source; false as in OpenNMT-tf.
+        read_end: Whether the encoder, and the decoder's attention to it, read the token at the end
+            of a source; false as in OpenNMT-tf.
     """
 
     type: Literal["transformer"] = "transformer"

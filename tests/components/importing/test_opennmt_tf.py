@@ -109,6 +109,10 @@ def test_pipes_are_refused(folder):
     name.unlink()
     os.mkfifo(name)
     refused(folder, "checkpoint")
+    os.mkfifo(folder / "ckpt-3.index")
+    (folder / "checkpoint").unlink()
+    os.mkfifo(folder / "checkpoint")
+    refused(folder, "2 checkpoints")
 
 
 def test_unknown_tokens_have_the_last_row(folder):

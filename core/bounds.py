@@ -13,4 +13,6 @@ NonNegative = Annotated[float, Ge(0.0)]
 Positive = Annotated[int, Ge(1), Le(10**9)]
 Count = Annotated[int, Ge(0), Le(2**63 - 1)]  # ML Metadata and TensorFlow store 64 bits
 Size = Annotated[int, Ge(1), Le(65_536)]  # of a network or a search
+# Added to a variance: smaller numbers vanish in float32, larger ones replace the variance.
+VarianceOffset = Annotated[float, Ge(1e-12), Le(0.1)]
 LayerCount = Annotated[int, Ge(1), Le(8)]  # of a small network

@@ -41,6 +41,7 @@ class CleanResult:
 def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> CleanResult:
     """Remove the runs of a pipeline that nothing needs, and the outputs that no kept run used.
 
+    Copies of tokenizers (``tokenizer.model``) are removed, too; the next run copies its own again.
     The newest runs stay, and the runs that published a version of the registry, that have a report
     by ``regard report``, or that the schedule refers to. They can still be resumed, reported,
     compared and traced.
@@ -71,7 +72,7 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
         records = [run.record() for run in runs if run.id in needed]
         owners = [str(record.executions_of) for record in records]
         executions = [metadata.needed_executions([*needed, *owners]) for metadata in stores]
-        outputs = [*_unneeded_outputs(stores, executions)]
+        outputs = [*_unneeded_outputs(stores, executions), *_tokenizer_copies(paths)]
         folders = [*_unneeded_runs(paths, needed)]
         size = sum(map(size_of, (*outputs, *folders)))
         if not dry_run:
@@ -150,6 +151,17 @@ def _unneeded_outputs(
         if needed is not None:
             names = set(map(str, needed))
             yield from (path for path in metadata.own_outputs() if path.name not in names)
+
+
+def _tokenizer_copies(paths: PipelinePaths) -> Iterator[Path]:
+    """Yield the copies of given tokenizers. Only a run in progress reads them, and writes its own.
+
+    A copy is in a folder that its SHA-256 names, see ``tokenizer_models``.
+    """
+    for folder in paths.tokenizers.iterdir() if paths.tokenizers.is_dir() else ():
+        is_copy = re.fullmatch(r"[0-9a-f]{64}", folder.name.removesuffix(REMOVED))
+        if is_copy and folder.is_dir() and not folder.is_symlink():
+            yield folder
 
 
 def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Path]:

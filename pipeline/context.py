@@ -20,6 +20,7 @@ from regard.components.data.spans import resolve_spans
 from regard.components.registry.starting_models import find_ensemble, find_teachers, find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
+from regard.components.tokenizer_trainer.given_models import GivenModel
 from regard.core import owned_folders
 from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.files import sha256_file
@@ -224,8 +225,11 @@ def _model_keys(
     return ModelKeys(training=training_key, checkpoint=checkpoint, recipe=recipe)
 
 
-def check_start(config: Config, workspace: Workspace) -> None:
+def check_start(config: Config, workspace: Workspace) -> dict[str, GivenModel]:
     """Check the folders that a run writes, and the registry, before anything slow starts.
+
+    Returns:
+        The models of ``tokenizer.model`` by their keys, as `check_tokenizer_models`.
 
     Raises:
         UserError: A folder is not writable or its path would be read as a pattern, the name
@@ -252,11 +256,12 @@ def check_start(config: Config, workspace: Workspace) -> None:
         find_warm_start(config.training, registry, config.name)
         find_ensemble(config.training, registry, config.task)
         find_teachers(config.augmentation, registry, config.task, config.data.tag_names)
-    check_tokenizer_models(config)
+    tokenizers = check_tokenizer_models(config)
     cache_keys.vector_digests(config)
     if config.metadata.address:
         with _located(config):
             metadata_store(config.metadata, workspace.pipeline(config.name)).check()
+    return tokenizers
 
 
 @contextlib.contextmanager

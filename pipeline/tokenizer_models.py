@@ -59,13 +59,12 @@ def _check_sampling(config: Config, model: GivenModel) -> None:
         raise DataError(f"{message}sampling would split.", where, remedy)
 
 
-def describe_tokenizer_models(config: Config) -> list[str]:
+def describe_tokenizer_models(models: Mapping[str, GivenModel]) -> list[str]:
     """Return a sentence on each file of ``tokenizer.model``.
 
-    Raises:
-        UserError: A file cannot be used.
+    Args:
+        models: The result of ``check_tokenizer_models``.
     """
-    models = check_tokenizer_models(config)
     return [f"{key}: {model.describe()}" for key, model in models.items()]
 
 

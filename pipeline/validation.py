@@ -76,7 +76,7 @@ def validate(
         configs = [config if isinstance(config, Config) else load(config, options=options)]
         name, models = configs[0].name, None
     checked = configs[0]  # all models of a comparison have the same data
-    check_start(checked, workspace)
+    tokenizers = check_start(checked, workspace)
     for model in configs:
         if model.own_code:
             on_progress("importing your own code …")
@@ -85,7 +85,7 @@ def validate(
 
                 check_own_code(model)
     notes = _precision_notes({model.training.precision for model in configs})
-    notes += describe_tokenizer_models(checked)
+    notes += describe_tokenizer_models(tokenizers)
     targets = TargetSettings.from_sections(checked.tokenizer, checked.evaluation)
     plan = CorpusPlan(resolve_data(checked, notes))
     on_progress("reading the data …")

@@ -12,8 +12,12 @@ import pydantic
 from regard.components.common.tokenizers import create_tokenizers
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import build_float32
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
+from regard.core.regular_files import read_regular
+from regard.core.yaml_text import YAMLError, from_yaml
 from regard.models import tasks
+
+_MAX_SETTINGS_BYTES = 1 << 20
 
 
 class WeightReader(ABC):
@@ -87,6 +91,27 @@ class ForeignModel:
                 "Only models whose computation is the same can be imported.",
             )
         return tasks.get_network(self.config.task), model, tokenizers
+
+
+def read_settings(path: Path, remedy: str) -> dict[str, Any]:
+    """Read a YAML file with the settings of a model.
+
+    Args:
+        path: the file.
+        remedy: what to do if it is no such file.
+
+    Raises:
+        UserError: there is no such file, or it has something else than a mapping.
+    """
+    try:
+        values = from_yaml(read_regular(path, _MAX_SETTINGS_BYTES).decode("utf-8"))
+    except FileNotFoundError:
+        raise NotFoundError("The file does not exist.", str(path), remedy) from None
+    except (OSError, ValueError, YAMLError) as error:
+        raise UserError(f"The file cannot be read: {error}", str(path), remedy) from None
+    if not isinstance(values, dict):
+        raise UserError("The file has no mapping.", str(path), remedy)
+    return values
 
 
 def create_config(values: Mapping[str, Any], where: Path) -> TrainerConfig:

@@ -42,11 +42,12 @@ _CHUNK = 1 << 22
 Block = tuple[int, int]
 
 
-def read_pytorch(path: str | os.PathLike[str]) -> TensorFile:
+def read_pytorch(path: str | os.PathLike[str], key: str | None = None) -> TensorFile:
     """Open a file that `torch.save(model.state_dict())` wrote; tensors are read when accessed.
 
     Args:
         path: the file.
+        key: the key of the state dict in a dictionary, as in a checkpoint; None: there is none.
 
     Raises:
         UserError: it is damaged, incomplete or no such file, or loading it would execute code.
@@ -62,6 +63,8 @@ def read_pytorch(path: str | os.PathLike[str]) -> TensorFile:
             content, blocks = _read_old_format(path, file, size)
         else:
             raise damaged(path, "does not begin as one of PyTorch")
+        if key is not None:
+            content = content.get(key) if isinstance(content, dict) else None
         return TensorFile(path, file, _tensors(path, content, blocks))
     except BaseException:
         file.close()
@@ -75,7 +78,7 @@ def _tensors(path: Path, content: object, blocks: Mapping[str, Block]) -> dict[s
         raise damaged(path, f"has {len(content):,} tensors, more than {MAX_TENSORS:,}")
     tensors = {}
     for name, value in content.items():
-        if not isinstance(value, PickledTensor):
+        if not isinstance(name, str) or not isinstance(value, PickledTensor):
             raise damaged(path, f"has {quote(name)}, which is not a tensor")
         storage = value.storage
         position, size = blocks.get(storage.key, (0, -1))

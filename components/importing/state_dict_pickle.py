@@ -205,7 +205,7 @@ def _set_items(target: object, items: list[Any]) -> None:
     if type(target) is not dict or len(items) % 2:
         raise _InvalidPickleError("sets items of something other than a dictionary")
     for key, value in zip(items[::2], items[1::2], strict=True):
-        if type(key) is not str:
+        if type(key) not in (str, int):  # the state of an optimizer has numbers
             raise _InvalidPickleError(f"has the name {quote(key)}, which is not a text")
         target[key] = value
 

@@ -1,8 +1,9 @@
 """SentencePiece models in the folder of a model that is imported."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
+from regard.components.common.sentencepiece_models import NORMAL, UNUSED, parse_model_fields
 from regard.components.common.sentencepiece_renumbering import SPECIAL_TOKENS, renumber_model
 from regard.components.importing.token_table import TokenTable
 from regard.components.tokenizer_trainer.given_models import read_sentencepiece
@@ -46,6 +47,23 @@ def missing_tokens(serialized: bytes, texts: Iterable[str], path: Path) -> list[
         message = f"The file lacks {len(missing):,} of {len(tokens):,} tokens of the SentencePiece "
         raise UserError(f"{message}model.", str(path), "Give all files of one model.")
     return missing
+
+
+def forbid_tokens(path: Path, serialized: bytes, known: Container[str]) -> bytes:
+    """Return a model that segments texts without the tokens that a vocabulary lacks.
+
+    Single characters stay, as in ``SetVocabulary`` of SentencePiece.
+
+    Raises:
+        UserError: the model cannot be used; the error names the file.
+    """
+    renumber(path, serialized)  # is it one?
+    model = parse_model_fields(serialized)
+    for piece in model.pieces:
+        if piece.type == NORMAL and piece.piece not in known and len(piece.piece) > 1:
+            piece.type = UNUSED
+    result: bytes = model.SerializeToString(deterministic=True)
+    return result
 
 
 def renumber(

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pydantic
 
 from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.checkpoint import Checkpoints
@@ -22,6 +23,7 @@ from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, write_json
+from regard.models.settings.base import Section
 from regard.models.tasks.network import Network
 
 KEY = "training.warm_start"
@@ -162,7 +164,8 @@ def _map_vocabularies(
 def _check_architecture(
     model: keras.Model, config: TrainerConfig, old: WarmStartCheckpoint, row_mappings: RowMappings
 ) -> None:
-    settings = _setting_differences(config.model_settings, old.model)
+    old_settings = _with_defaults(type(config.model), old.model)
+    settings = _setting_differences(config.model_settings, old_settings)
     differences = [*itertools.islice(settings, _MAX_DIFFERENCES)]
     differences += itertools.islice(_weight_differences(model, old, row_mappings), 1)
     if differences:
@@ -171,6 +174,14 @@ def _check_architecture(
             "Give the section model the settings of that model, name another model to "
             "start from, or set training.warm_start to null to train from random weights.",
         )
+
+
+def _with_defaults(section: type[Section], settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the section ``model`` of an older version of Regard with the keys that came later."""
+    try:
+        return section.model_validate(dict(settings)).model_dump(mode="json")
+    except pydantic.ValidationError:  # it has keys that no longer exist
+        return settings
 
 
 def _setting_differences(new: Any, old: Any, key: str = "") -> Iterator[str]:

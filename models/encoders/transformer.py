@@ -8,6 +8,7 @@ from regard.models.layers.embeddings import source_embedding
 from regard.models.layers.transformer import EncoderBlock, TransformerStack
 from regard.models.serialization import register
 from regard.models.tensors import Memory, Tensor
+from regard.models.vocabulary import EOS
 
 
 @register
@@ -20,6 +21,7 @@ class TransformerEncoder(TransformerStack):
     Args:
         vocabulary: the size of the source vocabulary, as in ``source_embedding``.
         dimensions: the number of coordinates of a point.
+        read_end: whether EOS is a part of the source. Otherwise it is masked as padding is.
         kwargs: as in ``TransformerStack``.
 
     Shapes: ids ``[batch, source]``, or points as ``PointEmbedding`` takes
@@ -27,15 +29,24 @@ class TransformerEncoder(TransformerStack):
     and ``mask`` ``[batch, source]``.
 
     Raises:
-        ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.
+        ValueError: a name is unknown, ``heads`` does not divide ``embedding``, or ``read_end`` is
+            false for a source that is not tokens.
     """
 
     final_depth = 0  # there are no final states
     head_names = ("source",)
 
-    def __init__(self, vocabulary: int | None, dimensions: int = 2, **kwargs: Any):
+    def __init__(
+        self,
+        vocabulary: int | None,
+        dimensions: int = 2,
+        read_end: bool = True,
+        **kwargs: Any,
+    ):
         super().__init__(vocabulary, **kwargs)
-        self.settings["dimensions"] = dimensions
+        self.settings |= {"dimensions": dimensions, "read_end": read_end}
+        if not read_end and not vocabulary:
+            raise ValueError("Only a source of tokens has an end that read_end can leave out.")
         # Dropout follows the positions, so the embedding has none.
         self.embedding = source_embedding(
             vocabulary,
@@ -67,6 +78,8 @@ class TransformerEncoder(TransformerStack):
         values of padded queries have no meaning.
         """
         mask = self.embedding.mask(ids)
+        if not self.settings["read_end"]:
+            mask = ops.logical_and(mask, ops.not_equal(ids, EOS))
         position = ops.arange(ops.shape(mask)[1])[None]
         values, angles = self.embed(ids, position, training)
         weights = []

@@ -15,7 +15,15 @@ from regard.models.serialization import ConfiguredLayer, check_name, constructor
 from regard.models.tensors import State, Tensor
 
 NORMS = ("pre", "post")
-EPSILON = 1e-5
+# The options of a stack that its blocks have, too, except their sizes.
+_BLOCK_OPTIONS = (
+    "norm",
+    "norm_epsilon",
+    "activation",
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+)
 
 
 class TransformerBlock(ConfiguredLayer):
@@ -30,6 +38,7 @@ class TransformerBlock(ConfiguredLayer):
         heads: the number of heads.
         feed_forward: the inner depth of the feed-forward network.
         norm: one of ``NORMS``.
+        norm_epsilon: the number added to the variance in layer normalization.
         activation: the activation of the feed-forward network.
         dropout: the dropout rate of the output of each sublayer.
         attention_dropout: the dropout rate of the attention weights.
@@ -51,6 +60,7 @@ class TransformerBlock(ConfiguredLayer):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         relative: dict[str, Any] | None = None,
+        norm_epsilon: float = 1e-5,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -67,7 +77,8 @@ class TransformerBlock(ConfiguredLayer):
         self.dropout = Dropout(dropout, dtype=policy)
 
     def _create_norm(self, name: str) -> Any:
-        return LayerNormalization(epsilon=EPSILON, dtype=self.dtype_policy, name=name)
+        epsilon = self.settings["norm_epsilon"]
+        return LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name=name)
 
     def build(self, inputs_shape: Any = None) -> None:
         shape = (None, None, self.settings["width"])
@@ -110,6 +121,7 @@ class TransformerStack(ConfiguredLayer):
         heads: the number of heads; divides ``embedding``.
         feed_forward: the inner depth of the feed-forward networks.
         norm: ``pre`` or ``post``, as in ``TransformerBlock``.
+        norm_epsilon: as in ``TransformerBlock``.
         positions: a name in ``POSITIONS``.
         max_positions: the number of learned positions.
         position_merge: ``add`` or ``concat``, as in ``Positions``.
@@ -142,6 +154,7 @@ class TransformerStack(ConfiguredLayer):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         scale: bool = True,
+        norm_epsilon: float = 1e-5,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -165,8 +178,7 @@ class TransformerStack(ConfiguredLayer):
         # The memory of another encoder has dropout already.
         rate = settings["dropout"] if settings["vocabulary"] != 0 else 0.0
         self.dropout = Dropout(rate, dtype=policy)
-        for name in ("norm", "activation", "dropout", "attention_dropout", "activation_dropout"):
-            options[name] = settings[name]
+        options |= {name: settings[name] for name in _BLOCK_OPTIONS}
         sizes = settings["embedding"], settings["heads"], settings["feed_forward"]
         self.blocks = [
             block(*sizes, **options, dtype=policy, name=f"layer_{i}")
@@ -174,7 +186,9 @@ class TransformerStack(ConfiguredLayer):
         ]
         self.norm = None
         if settings["norm"] == "pre":
-            self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
+            self.norm = LayerNormalization(
+                epsilon=settings["norm_epsilon"], dtype=policy, name="norm"
+            )
 
     @property
     def head_depth(self) -> int:

@@ -59,6 +59,9 @@ def check_layers(config: Any, width_key: str = "model.embedding") -> Iterator[Pr
                 if part.positions == "rotary" and depth % 2 and not width % part.heads:
                     message = f"rotary needs an even width per head, but it is {depth}"
                     yield Problem((*path, "positions"), message)
+            if i and not getattr(part, "read_end", True):
+                message = "only the first encoder of a list reads tokens; set it there"
+                yield Problem((*path, "read_end"), message)
             if isinstance(part, PositionsConfig):
                 yield from _check_positions(config, part, path)
             if isinstance(side, tuple):

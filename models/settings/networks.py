@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
-from regard.core.bounds import Count, Rate, Size
+from regard.core.bounds import Count, Rate, Size, VarianceOffset
 from regard.models.settings.base import (
     ByType,
     Listed,
@@ -74,6 +74,8 @@ class TransformerLayersConfig(PositionsConfig):
         heads: Number of attention heads; must divide the width.
         feed_forward: Width of the feed-forward layer.
         norm: Layer normalization before each sub-layer, or after it (Vaswani 2017).
+        norm_epsilon: Number added to the variance in layer normalization; 0.001 as in OpenNMT-tf,
+            0.000001 as in JoeyNMT.
         positions: Position encoding. Sinusoidal ones exist in three forms (Vaswani 2017;
             Marian; tensor2tensor, fairseq and OpenNMT-tf).
         first_position: Number of the first position, for sinusoidal positions; 2 as in fairseq, 1
@@ -88,6 +90,7 @@ class TransformerLayersConfig(PositionsConfig):
     heads: Size = 8
     feed_forward: Size = 1024
     norm: Literal["pre", "post"] = "pre"
+    norm_epsilon: VarianceOffset = 1e-5
     positions: TransformerPositions = "sinusoidal"  # type: ignore[assignment]
     first_position: Count = 0
     max_distance: Size = 16
@@ -119,9 +122,12 @@ class TransformerEncoderConfig(TransformerLayersConfig):
 
     Attributes:
         type: Encoder type.
+        read_end: Whether the encoder, and the decoder's attention to it, read the token at the end
+            of a source; false as in OpenNMT-tf.
     """
 
     type: Literal["transformer"] = "transformer"
+    read_end: bool = True
 
 
 class TextConvolutionEncoderConfig(PositionsConfig):

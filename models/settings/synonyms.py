@@ -9,6 +9,7 @@ _OTHER_NAMES = {
     "units": "hidden_dim hidden_size num_units",
     "embedding": "d_model emb_dim",
     "feed_forward": "d_ff ffn_dim",
+    "norm_epsilon": "layer_norm_eps layer_norm_epsilon norm_eps",
     "beam_size": "num_beams",
     "vocab_size": "vocab",
     "eval": "validation",

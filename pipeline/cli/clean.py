@@ -32,7 +32,8 @@ def clean(
 
     Also keeps every run that published a version which still exists in the
     registry, that has a report by `regard report`, or that the schedule refers to.
-    Kept runs can be resumed, reported, compared and traced. Checkpoints, searches of
+    Kept runs can be resumed, reported, compared and traced. Copies of tokenizers
+    (tokenizer.model) are removed; a run makes its own. Checkpoints, searches of
     `regard tune` and the registry stay; see `regard registry prune`. To clean after
     each scheduled run, set schedule.keep.
 

@@ -94,6 +94,66 @@ def m2m(
 
 
 @app.command()
+def joeynmt(
+    folder: FolderArgument,
+    name: NameOption,
+    checkpoint: Annotated[
+        str, option("--checkpoint", "FILE", "The name of the checkpoint in the folder.")
+    ] = "best.ckpt",
+    config: ConfigOption = None,
+    registry: RegistryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import a Transformer of JoeyNMT 2 from the folder of its training (model_dir).
+
+    The folder has `config.yaml`, a checkpoint, `src_vocab.txt`, `trg_vocab.txt` and the
+    SentencePiece models.
+
+    [bold]Examples[/bold]
+
+      regard import joeynmt models/wmt --name wmt
+
+      regard import joeynmt models/wmt --name wmt --checkpoint 40000.ckpt
+
+    [bold]Exit status[/bold]: 0 success; 2 user error.
+    """
+    _import(lambda models: models.read_joeynmt(folder, checkpoint), name, config, registry, as_json)
+
+
+@app.command("opennmt-tf")
+def opennmt_tf(
+    folder: FolderArgument,
+    name: NameOption,
+    heads: Annotated[int, option("--heads", "N", "The number of attention heads.")] = 8,
+    source_end: Annotated[
+        bool,
+        flag("--source-end", "The model reads </s> after a source (source_sequence_controls)."),
+    ] = False,
+    config: ConfigOption = None,
+    registry: RegistryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import a Transformer of OpenNMT-tf 2 from a folder with a checkpoint.
+
+    The folder also has the SentencePiece models, `source.model` and `target.model` or
+    `shared.model`, and the vocabularies, `source.vocab` and `target.vocab` or `shared.vocab`.
+
+    [bold]Example[/bold]
+
+      regard import opennmt-tf averaged --name wmt --heads 8
+
+    [bold]Exit status[/bold]: 0 success; 2 user error.
+    """
+    _import(
+        lambda models: models.read_opennmt_tf(folder, heads, source_end),
+        name,
+        config,
+        registry,
+        as_json,
+    )
+
+
+@app.command()
 def fetch(
     url: Annotated[str, argument("URL", "The address of the files of a model.")],
     out: Annotated[Path, option("--out -o", "DIR", "Folder for the files.")],

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from regard.components.importing.foreign_model import ForeignModel
+from regard.components.importing.joeynmt import read_joeynmt
 from regard.components.importing.m2m import read_m2m
 from regard.components.importing.marian import read_marian
 from regard.components.importing.npz import read_npz, weight_shapes
+from regard.components.importing.opennmt_tf import read_opennmt_tf
 from regard.components.importing.publish import ImportResult, publish_model
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
@@ -16,7 +18,16 @@ from regard.pipeline.config.config import NAME_PATTERN
 from regard.pipeline.config.fine_tuning import check_path, write_fine_tuning
 from regard.pipeline.workspace import Workspace
 
-__all__ = ["ImportResult", "import_model", "read_m2m", "read_marian", "read_npz", "weight_shapes"]
+__all__ = [
+    "ImportResult",
+    "import_model",
+    "read_joeynmt",
+    "read_m2m",
+    "read_marian",
+    "read_npz",
+    "read_opennmt_tf",
+    "weight_shapes",
+]
 
 
 def import_model(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
 INFO_FILE = "regard.json"  # what a conversion needs in addition to CTranslate2's own files
-EPSILON = 1e-5  # of layer normalization
+_EPSILON = 1e-5  # of models older than the option
 # Maximum length; CTranslate2 always reads positions from a table.
 POSITIONS = 2048
 _BASE = 10000.0
@@ -48,6 +48,12 @@ def find_unsupported(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
                 unsupported.append((f"model.{side}.{key}", f"is {value}, which is not supported"))
     if settings["decoder"].get("pointer_generator"):
         unsupported.append(("model.decoder.pointer_generator", "is not supported"))
+    encoder_epsilon, decoder_epsilon = (
+        _norm_epsilon(settings, side) for side in ("encoder", "decoder")
+    )
+    if encoder_epsilon != decoder_epsilon:
+        reason = f"is {decoder_epsilon}, but both sides need the {encoder_epsilon} of model.encoder"
+        unsupported.append(("model.decoder.norm_epsilon", reason))
     attention = settings.get("attention") or {}
     supported_types = {"score": "scaled_dot", "alignment": "soft", "values": "shared"}
     for key, supported in supported_types.items():
@@ -121,9 +127,9 @@ def create_specification(
             **_layer_options(decoder),
         ),
     )
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = bool(encoder.get("read_end", True))
     spec.config.decoder_start_token = vocabularies["target"][_BOS]
-    spec.config.layer_norm_epsilon = EPSILON
+    spec.config.layer_norm_epsilon = _norm_epsilon(settings, "encoder")
     spec.register_source_vocabulary(list(vocabularies["source"]))
     spec.register_target_vocabulary(list(vocabularies["target"]))
     encoder_weights = _layer_weights(weights, "transformer_encoder")
@@ -199,6 +205,11 @@ def _layer_options(side: Mapping[str, Any]) -> dict[str, Any]:
     if side["positions"] == "rotary":
         options |= {"rotary_dim": 0, "rotary_interleave": False, "rotary_base": _BASE}
     return options
+
+
+def _norm_epsilon(settings: Mapping[str, Any], side: str) -> float:
+    """Return the number that the layer normalizations of a side add to the variance."""
+    return float(settings[side].get("norm_epsilon", _EPSILON))
 
 
 def _scales_embeddings(settings: Mapping[str, Any], side: str) -> bool:

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 from tfx.orchestration.pipeline import Pipeline
 
+from regard.components.tokenizer_trainer.given_models import GivenModel, read_given_model
 from regard.core.errors import UserError
 from regard.core.files import sha256_file
 from regard.models.protected_spans import symbol
 from regard.pipeline import tokenizer_models
 from regard.pipeline.cache_keys import training_key, vector_digests
+from regard.pipeline.clean import clean
 from regard.pipeline.config import Config, load
 from regard.pipeline.context import check_start, local_context
+from regard.pipeline.metadata_file import REMOVED
 from regard.pipeline.tokenizer_models import check_tokenizer_models, describe_tokenizer_models
 from regard.pipeline.validation import validate
 from regard.pipeline.workspace import Workspace
@@ -86,6 +89,28 @@ def test_the_node_reads_a_copy(folder: Path) -> None:
     assert [sha256_file(path) for path in copy.iterdir()] == [digest]
 
 
+def test_a_cleaning_removes_the_copies(folder: Path) -> None:
+    """A killed cleaning has renamed one; what has another name is not Regard's."""
+    workspace = Workspace(folder / "home")
+    copies = workspace.pipeline("tiny").tokenizers
+    build(folder)
+    (copies / f"{'b' * 64}{REMOVED}").mkdir()
+    others = {copies / name for name in ("mine", "A" * 64, "a" * 63)}
+    for other in others:
+        other.mkdir()
+        (other / "spm.model").touch()
+    (folder / "elsewhere").mkdir()
+    link = copies / ("c" * 64)
+    link.symlink_to(folder / "elsewhere")
+    size = (folder / "a.model").stat().st_size
+    assert clean(workspace, "tiny", keep=1, dry_run=True).bytes >= size
+    assert len([*copies.iterdir()]) == 6
+    assert clean(workspace, "tiny", keep=1).bytes >= size
+    assert {*copies.iterdir()} == {*others, link}
+    build(folder)
+    assert (copies / sha256_file(folder / "a.model") / "a.model").is_file()
+
+
 def test_two_files(folder: Path) -> None:
     model = "{source: a.model, target: b.model}"
     config = configure(folder, model)
@@ -96,13 +121,27 @@ def test_two_files(folder: Path) -> None:
     assert json.loads(node["model_digests"]) == digests
     copies = json.loads(node["config"])["model"]
     assert {side: Path(path).name for side, path in copies.items()} == digests
-    notes = describe_tokenizer_models(config)
+    notes = describe_tokenizer_models(check_tokenizer_models(config))
     assert [note.partition(":")[0] for note in notes] == [
         f"tokenizer.model.{side}" for side in SIDES
     ]
     swapped = configure(folder, "{source: b.model, target: a.model}")
     keys = {training_key(c, "x", vector_digests(c)) for c in (config, swapped)}
     assert len(keys) == 2
+
+
+def test_the_validation_reads_each_file_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_HOME", str(folder / "home"))
+    names: list[str] = []
+
+    def read(path: str, *arguments: Any) -> GivenModel:
+        names.append(Path(path).name)
+        return read_given_model(path, *arguments)
+
+    monkeypatch.setattr("regard.pipeline.tokenizer_models.read_given_model", read)
+    result = validate(configure(folder, "{source: a.model, target: b.model}"))
+    assert sorted(names) == ["a.model", "b.model"]
+    assert sum(note.startswith("tokenizer.model.") for note in result.notes) == 2
 
 
 def test_one_file_is_shared(folder: Path) -> None:

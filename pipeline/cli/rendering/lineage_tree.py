@@ -15,7 +15,7 @@ from regard.core import formatting
 from regard.pipeline.lineage.config_changes import ConfigChange
 from regard.pipeline.lineage.executions import NodeExecution
 from regard.pipeline.lineage.failed_runs import FailedRun
-from regard.pipeline.lineage.trace import DataLineage, Lineage, Parent
+from regard.pipeline.lineage.trace import DataLineage, Lineage
 
 _LABEL_WIDTH = 11
 _UNLIMITED = 100_000
@@ -45,7 +45,7 @@ def _tree(lineage: Lineage) -> Tree:
         _add_data(root, lineage.data)
     _add_failed_runs(root, "since then", lineage.failed_since)
     _add_failed_runs(root, "before it", lineage.failed_before)
-    _add_parents(root, lineage.parents)
+    _add_parents(root, lineage)
     if lineage.missing:
         branch = root.add(Text("missing", "bold yellow"))
         for text in lineage.missing:
@@ -158,10 +158,10 @@ def _add_failed_runs(branch: Tree, label: str, failed_runs: Sequence[FailedRun])
         branch.add(_labelled(label, f"{text}: {run['reason']}" if run["reason"] else text))
 
 
-def _add_parents(root: Tree, parents: Sequence[Parent]) -> None:
+def _add_parents(root: Tree, lineage: Lineage) -> None:
     """Add each version below its successor, with the changes in between."""
-    branch = root
-    for parent in parents:
+    branch, imported = root, lineage.record.imported
+    for parent in lineage.parents:
         branch = branch.add(_labelled("parent", parent["model"]))
         if len(parent) == 1:  # it was removed
             return
@@ -176,7 +176,11 @@ def _add_parents(root: Tree, parents: Sequence[Parent]) -> None:
             changes = _span_changes(parent["span_changes"])
             branch.add(Text(f"changed since: the data{changes}", "cyan"))
         _add_failed_runs(branch, "before it", parent["failed_before"])
-    branch.add(_labelled("parent", "none: no model was in production"))
+    if imported.format:
+        reason = f"the version was imported from the folder {imported.folder}"
+    else:
+        reason = "no model was in production"
+    branch.add(_labelled("parent", f"none: {reason}"))
 
 
 def _value(change: ConfigChange, side: Literal["a", "b"]) -> str:

@@ -144,7 +144,7 @@ def test_quantized_tensors(name):
         EMPTY_DICT + b"2b.",
         b"\x8b\xff\xff\xff\x7f.",
         # Containers.
-        EMPTY_DICT + integer(1) + integer(2) + b"s.",
+        EMPTY_DICT + b"N" + integer(2) + b"s.",
         EMPTY_DICT + b"(" + text("a") + b"u.",
         b"](" + text("a") + integer(1) + b"u.",
         EMPTY_DICT + integer(1) + b"a.",

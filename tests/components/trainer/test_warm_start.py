@@ -190,6 +190,24 @@ def test_another_architecture_is_refused(untrained):
     assert_refused(config, OLD, "here is missing there", shorter)
 
 
+def test_settings_that_an_older_version_lacks_have_their_defaults(untrained):
+    *_, old = untrained
+    config = trainer_config(TRANSFORMER)
+    settings = config.model_settings
+    del settings["encoder"]["norm_epsilon"], settings["encoder"]["read_end"]
+    model = build(config, OLD)
+    older = replace(
+        old,
+        model=settings,
+        weights=model.get_weights(),
+        weight_names=[weight.path for weight in model.weights],
+    )
+    warm_start.load_weights(model, NETWORK, config, OLD, older)
+    other = {**TRANSFORMER, "encoder": {**TRANSFORMER["encoder"], "norm_epsilon": 1e-3}}
+    message = "model.encoder.norm_epsilon is 0.001 here and 1e-05 there"
+    assert_refused(trainer_config(other), OLD, message, older)
+
+
 def test_settings_that_do_not_change_the_weights_may_differ(untrained):
     *_, old = untrained
     config = trainer_config({**LSTM, "dropout": 0.3})

@@ -11,7 +11,10 @@ TOKENS = np.array([[2, 4, 5, 0], [2, 7, 6, 5]], "int32")
 SIZE = {"embedding": 8, "layers": 1, "heads": 2, "feed_forward": 6}
 KINDS = [
     ({"norm": "pre", "positions": "sinusoidal", "activation": "relu"}, None),
-    ({"norm": "post", "positions": "learned", "activation": "gelu"}, {"score": "general"}),
+    (
+        {"norm": "post", "norm_epsilon": 0.1, "positions": "learned", "activation": "gelu"},
+        {"score": "general"},
+    ),
     ({"norm": "pre", "positions": "rotary", "activation": "swiglu"}, {"alignment": "local_m"}),
     ({"positions": "relative", "max_distance": 1}, None),
     ({"positions": "alibi", "position_merge": "concat"}, None),

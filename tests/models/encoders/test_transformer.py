@@ -37,6 +37,27 @@ def test_the_heads_of_all_layers(settings):
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
+def test_an_end_that_is_not_read_is_padding(settings):
+    encoder = created(**settings, read_end=False)
+    memory, weights = encoder.encode_with_attention(IDS)
+    np.testing.assert_array_equal(memory["mask"], [[1, 1, 1, 0], [1, 0, 0, 0]])
+    reading = created(**settings)
+    reading.set_weights(encoder.get_weights())
+    without_end = reading(np.array([[5, 6, 7], [4, 0, 0]], "int32"))
+    assert_close(memory["values"][:, :3], without_end["values"])
+    assert (np.asarray(memory["values"])[:, 3] == 0).all()
+    assert (np.asarray(weights)[0, ..., 3] == 0).all()
+    assert np.isfinite(encoder(np.array([[3, 0]], "int32"))["values"]).all()
+    assert not np.allclose(reading(IDS)["values"][:, :3], without_end["values"], atol=1e-3)
+
+
+@pytest.mark.parametrize("vocabulary", [None, 0])
+def test_only_tokens_have_an_end(vocabulary):
+    with pytest.raises(ValueError, match="read_end"):
+        TransformerEncoder(vocabulary, embedding=8, heads=2, layers=1, read_end=False)
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
 def test_the_order_matters(settings):
     encoder = created(**settings)
     there, back = encoder(IDS[:1]), encoder(IDS[:1, ::-1])

@@ -25,6 +25,7 @@ class Reference:
         self.weights = weights_by_name(block)
         self.attended = {}
         self.heads = block.settings["heads"]
+        self.epsilon = block.settings["norm_epsilon"]
         self.residual = getattr(reference, f"{block.settings['norm']}_norm")
 
     def dense(self, x, name):
@@ -32,7 +33,7 @@ class Reference:
 
     def norm(self, name):
         gamma, beta = (self.weights[f"{name}/{weight}"] for weight in ("gamma", "beta"))
-        return lambda x: reference.layer_normalization(x, gamma, beta)
+        return lambda x: reference.layer_normalization(x, gamma, beta, self.epsilon)
 
     def attend(self, q, k, v, mask, name):
         contexts, attended = [], []
@@ -65,9 +66,10 @@ class Reference:
         return reference.feed_forward(x, *(self.weights[f"feed_forward/{name}"] for name in names))
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-5, 0.1])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_an_encoder_block_equals_the_paper(norm):
-    block = filled(EncoderBlock(8, 2, 6, norm=norm))
+def test_an_encoder_block_equals_the_paper(norm, epsilon):
+    block = filled(EncoderBlock(8, 2, 6, norm=norm, norm_epsilon=epsilon))
     inputs = RANDOM.normal(size=(2, 3, 8)).astype("float32")
     parts = Reference(block)
     norms = [parts.norm(name) for name in ("attention_norm", "feed_forward_norm")]
@@ -78,9 +80,10 @@ def test_an_encoder_block_equals_the_paper(norm):
     assert_close(weights, parts.attended["attention"])
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-5, 0.1])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_decoder_block_equals_the_paper(norm):
-    block = filled(DecoderBlock(8, 2, 6, memory_depth=5, norm=norm))
+def test_a_decoder_block_equals_the_paper(norm, epsilon):
+    block = filled(DecoderBlock(8, 2, 6, memory_depth=5, norm=norm, norm_epsilon=epsilon))
     inputs = RANDOM.normal(size=(2, 4, 8)).astype("float32")
     values = RANDOM.normal(size=(2, 3, 5)).astype("float32")
     parts = Reference(block)

@@ -46,6 +46,15 @@ CASES = {
     "model:\n  attention: {alignment: {type: hard, inference: best}}": [
         "5: model.attention.alignment.inference: 'best' is not a choice. Choices: argmax, sample"
     ],
+    "model:\n  encoder: {type: transformer, norm_epsilon: 0}": [
+        "5: model.encoder.norm_epsilon: must be greater than or equal to 0.000000000001; 0 was"
+    ],
+    "model:\n  decoder: {type: transformer, norm_epsilon: 0.2}": [
+        "5: model.decoder.norm_epsilon: must be less than or equal to 0.1; 0.2 was given"
+    ],
+    "model:\n  encoder: [{type: embedding}, {type: transformer, read_end: false}]": [
+        "5: model.encoder.1.read_end: only the first encoder of a list reads tokens; set it there"
+    ],
     "model:\n  attention: {score: genral}": [
         "5: model.attention.score.type: 'genral' is not a choice. Did you mean general? Choices:"
     ],

@@ -37,6 +37,8 @@ FAILURES = {
     "lineage": ("absent", "not_found"),
     "import marian": ("absent --name x", "not_found"),
     "import m2m": ("absent --name x --pair en-fr", "not_found"),
+    "import joeynmt": ("absent --name x", "not_found"),
+    "import opennmt-tf": ("absent --name x", "not_found"),
     "import fetch": ("absent --out x", "usage"),
     "import npz": ("absent --name x", "not_found"),
     "export": ("absent", "not_found"),

@@ -12,6 +12,7 @@ from regard.core.files import sha256_file
 from regard.pipeline.cli.app import main
 from regard.pipeline.config.load import load
 from tests.components.importing.huggingface_fixtures import FOLDER
+from tests.components.importing.toolkit_fixtures import JOEYNMT, OPENNMT_TF
 
 
 @pytest.fixture
@@ -57,6 +58,8 @@ def test_a_marian_model_is_published_and_translates(regard, tmp_path):
     status, output, _ = regard("lineage", "opus")
     assert status == 0
     assert "from the folder marian-opus (marian)" in output
+    text = " ".join(output.split())
+    assert "parent none: the version was imported from the folder marian-opus" in text
     assert "missing" not in output
 
     # The references are the outputs.
@@ -119,6 +122,10 @@ def test_the_written_configuration_is_valid(regard, tmp_path):
         (["m2m", FOLDER / "m2m", "--name", "x", "--pair", "en-xx"], "xx"),
         (["npz", FOLDER], "--name"),
         (["npz", "nowhere", "--list"], "nowhere"),
+        (["joeynmt", "nowhere", "--name", "x"], "nowhere"),
+        (["joeynmt", JOEYNMT / "pre-tied", "--name", "x", "--checkpoint", "../a"], "--checkpoint"),
+        (["opennmt-tf", "nowhere", "--name", "x"], "nowhere"),
+        (["opennmt-tf", OPENNMT_TF / "pre", "--name", "x", "--heads", "3"], "--heads"),
         (["marian", FOLDER / "m2m", "--name", "x"], "model_type"),
         (["marian", FOLDER / "marian-opus", "--name", "../x"], "../x"),
         (["marian", FOLDER / "marian-opus", "--name", ""], "--name"),

@@ -3,6 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from regard.components.importing.foreign_model import WeightReader
 from regard.components.importing.token_table import NEVER, TokenTable
 from regard.components.importing.tokenizer_files import (
+    check_vocabulary,
     forbid_tokens,
     ordinary_tokens,
     read_tokenizer,
@@ -25,9 +27,32 @@ _MAX_VOCABULARY_BYTES = 64 << 20
 # The last parts of the names of weights with a row per token, and the axis of the rows.
 _ROW_AXES = {"embedding/table": 0, "logits_bias": 0, "logits/kernel": 1, "logits/bias": 0}
 _REMEDY = "See docs/how-to/import.md."
-# The names of the special tokens in SentencePiece, JoeyNMT and OpenNMT.
-_PADDINGS, _UNKNOWN = ("<pad>", "<blank>"), ("<unk>", "\u2047")
-_BEGINNINGS, _ENDS = ("<s>", "<bos>"), ("</s>", "<eos>")
+
+
+@dataclass(frozen=True)
+class SpecialNames:
+    """The texts of the special tokens in a vocabulary.
+
+    The defaults are those of SentencePiece, JoeyNMT and OpenNMT.
+
+    Attributes:
+        padding: names of padding; the row of unknown tokens if the vocabulary has none.
+        unknown: names of unknown tokens; a row after all others if it has none.
+        beginning: names of the first token that a decoder reads; the end if it has none.
+        end: names of the end of a text, which every vocabulary has.
+        are_required: whether the vocabulary must have each of them.
+    """
+
+    padding: tuple[str, ...] = ("<pad>", "<blank>")
+    unknown: tuple[str, ...] = ("<unk>", "\u2047")
+    beginning: tuple[str, ...] = ("<s>", "<bos>")
+    end: tuple[str, ...] = ("</s>", "<eos>")
+    are_required: bool = False
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All names."""
+        return (*self.padding, *self.unknown, *self.beginning, *self.end)
 
 
 class FolderTokens:
@@ -58,6 +83,7 @@ class FolderTokens:
         tags: Sequence[str] = (),
         last_is_unknown: bool = False,
         is_restricted: bool = False,
+        names: SpecialNames = SpecialNames(),
     ) -> None:
         """Read the files of a side.
 
@@ -70,21 +96,27 @@ class FolderTokens:
             last_is_unknown: whether one more row than tokens is that of unknown tokens, even if the
                 list has ``<unk>``.
             is_restricted: whether texts are segmented without the tokens that the list lacks.
+            names: the special tokens.
 
         Raises:
-            UserError: a file is missing or damaged, or there is no end of a sentence.
+            UserError: a file is missing or damaged, the files belong to different models, or a
+                special token is missing.
         """
         path = self.folder / model
         serialized = read_tokenizer(path)
+        source = path if vocabulary is None else self.folder / vocabulary
         if vocabulary is None:
             texts = read_vocabulary(serialized)
         else:
-            texts = _read_lines(self.folder / vocabulary)
+            texts = _read_lines(source)
+            ordinary = [text for text in texts if text not in names.all]
+            renumber(path, serialized)  # refuses a file that is no model
+            check_vocabulary(serialized, ordinary, source)
         if last_is_unknown:
-            texts = [f"<unused {text}>" if text in _UNKNOWN else text for text in texts]
+            texts = [f"<unused {text}>" if text in names.unknown else text for text in texts]
         if is_restricted:
             serialized = forbid_tokens(path, serialized, set(texts))
-        table = _table(texts, ordinary_tokens(serialized), tags, path)
+        table = _table(texts, ordinary_tokens(serialized), tags, names, source)
         self.tables[side], self.sizes[side] = table, len(texts)
         self.tokenizers[side] = renumber(path, serialized, table)
         self.files += [model] if vocabulary is None else [model, vocabulary]
@@ -141,35 +173,55 @@ def row_axis(name: str) -> int | None:
 
 
 def _read_lines(path: Path) -> list[str]:
-    """Return the tokens of a file with one on each line; what follows a tab does not count."""
+    """Return the tokens of a file with one on each line; what follows a tab does not count.
+
+    Raises:
+        UserError: the file cannot be read, a line is empty, or a token is listed twice.
+    """
     try:
         text = read_regular(path, _MAX_VOCABULARY_BYTES).decode("utf-8")
     except (OSError, ValueError) as error:
         raise UserError(f"The file cannot be read: {error}", str(path), _REMEDY) from None
-    return [line.partition("\t")[0] for line in text.rstrip("\n").split("\n")]
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    tokens = [line.partition("\t")[0] for line in lines]
+    first_lines: dict[str, int] = {}
+    for number, token in enumerate(tokens, start=1):
+        if not token:
+            raise UserError(f"Line {number} has no token.", str(path), _REMEDY)
+        if (first := first_lines.setdefault(token, number)) != number:
+            message = f"Lines {first} and {number} have the same token, {token[:40]!a}."
+            raise UserError(message, str(path), _REMEDY)
+    return tokens
 
 
-def _table(texts: list[str], tokens: list[str], tags: Sequence[str], path: Path) -> TokenTable:
+def _table(
+    texts: list[str], tokens: list[str], tags: Sequence[str], names: SpecialNames, path: Path
+) -> TokenTable:
     """Return the tokens of a side; ``texts`` gets the row of unknown tokens if it lacks one.
 
     Args:
         texts: the text of each row of the matrices.
         tokens: the tokens of the SentencePiece model, without the special ones.
         tags: the tags of sources.
-        path: the SentencePiece model, for messages.
+        names: the special tokens.
+        path: the file of the vocabulary, for messages.
+
+    Raises:
+        UserError: a special token is missing.
     """
 
-    def find(names: tuple[str, ...], default: int | None = None) -> int | None:
-        return next((texts.index(name) for name in names if name in texts), default)
+    def find(choices: tuple[str, ...], default: int | None = None) -> int:
+        found_rows = [texts.index(name) for name in choices if name in texts]
+        if not found_rows and (default is None or names.are_required):
+            message = f"The vocabulary has no special token {' or '.join(choices)}."
+            raise UserError(message, str(path), _REMEDY)
+        return found_rows[0] if found_rows else int(default or 0)
 
-    if find(_UNKNOWN) is None:  # OpenNMT-tf has one more row than tokens
-        texts.append(_UNKNOWN[0])
-    unknown, end = find(_UNKNOWN), find(_ENDS)
-    if end is None or unknown is None:
-        message = f"The vocabulary has no end of a sentence: {' or '.join(_ENDS)}."
-        raise UserError(message, str(path), _REMEDY)
-    special = {PAD: find(_PADDINGS, unknown) or 0, UNK: unknown, EOS: end}
-    start = find(_BEGINNINGS, end) or 0
+    if not names.are_required and not set(texts).intersection(names.unknown):
+        texts.append(names.unknown[0])  # OpenNMT-tf has one more row than tokens
+    unknown, end = find(names.unknown), find(names.end)
+    special = {PAD: find(names.padding, unknown), UNK: unknown, EOS: end}
+    start = find(names.beginning, end)
     rows = {text: row for row, text in reversed(list(enumerate(texts)))}
     symbols = {
         text: rows.get(text, rows.get(f"<{tag}>", unknown))

@@ -98,19 +98,21 @@ def read_settings(path: Path, remedy: str) -> dict[str, Any]:
 
     Args:
         path: the file.
-        remedy: what to do if it is no such file.
+        remedy: what to do if the file is missing or has another content.
 
     Raises:
-        UserError: there is no such file, or it has something else than a mapping.
+        UserError: the file is missing, or its content is not a mapping.
     """
     try:
         values = from_yaml(read_regular(path, _MAX_SETTINGS_BYTES).decode("utf-8"))
     except FileNotFoundError:
         raise NotFoundError("The file does not exist.", str(path), remedy) from None
+    except RecursionError:
+        raise UserError("The values are nested too deeply.", str(path), remedy) from None
     except (OSError, ValueError, YAMLError) as error:
         raise UserError(f"The file cannot be read: {error}", str(path), remedy) from None
     if not isinstance(values, dict):
-        raise UserError("The file has no mapping.", str(path), remedy)
+        raise UserError("The content is not a mapping of keys to values.", str(path), remedy)
     return values
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from regard.components.importing.folder_tokens import FolderTokens
+from regard.components.importing.folder_tokens import FolderTokens, SpecialNames
 from regard.components.importing.foreign_model import ForeignModel, create_config, read_settings
 from regard.components.importing.named_tensors import NamedTensors, count_layers
 from regard.components.importing.pytorch_file import read_pytorch
 from regard.components.importing.tensor_file import TensorFile, quote
 from regard.core.errors import UserError
-from regard.models.vocabulary import BOS, PAD, UNK
+from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 CHECKPOINT = "best.ckpt"
 _SETTINGS, _STATE = "config.yaml", "model_state"
@@ -105,12 +105,12 @@ def read_joeynmt(folder: Path, checkpoint: str = CHECKPOINT) -> ForeignModel:
     """
     if Path(checkpoint).name != checkpoint:
         remedy = "Give the name of a file in the folder, such as best.ckpt."
-        raise UserError(f"{checkpoint!r} is no name of a file.", "--checkpoint", remedy)
+        raise UserError(f"{checkpoint!r} is not the name of a file.", "--checkpoint", remedy)
     settings = JoeyNMTSettings(folder / _SETTINGS)
     tokens = FolderTokens(folder)
-    for side, name in _SIDES.items():
-        model = settings.text(f"data.{name}.tokenizer_cfg.model_file")
-        tokens.read_side(side, Path(model).name, f"{name}_vocab.txt", is_restricted=True)
+    names = settings.special_names()
+    for (side, name), model in zip(_SIDES.items(), settings.tokenizer_files(), strict=True):
+        tokens.read_side(side, model, f"{name}_vocab.txt", is_restricted=True, names=names)
     values: dict[str, Any] = {
         "task": "translation",
         "model": settings.model(),
@@ -118,7 +118,7 @@ def read_joeynmt(folder: Path, checkpoint: str = CHECKPOINT) -> ForeignModel:
     }
     config = create_config({**values, "training": {}, "tags": None}, folder / _SETTINGS)
     rows = tokens.tables["target"].rows
-    never = [PAD, *np.flatnonzero(rows == rows[BOS])]
+    never = [PAD, *np.setdiff1d(np.flatnonzero(rows == rows[BOS]), [EOS])]
     if not settings.get("testing.generate_unk", True):
         never.append(UNK)
     path = folder / checkpoint
@@ -150,8 +150,10 @@ class JoeyNMTSettings:
         for key, expected in _EXPECTED.items():
             value = self.get(key)
             if not any(type(value) in (type(one), int, float) and value == one for one in expected):
-                listed = " or ".join(map(quote, expected))
-                raise self._error(key, f"is {quote(value)}; Regard can import {listed}")
+                listed = " or ".join(quote(one) for one in expected if one is not None)
+                problem = "is missing" if value is None else f"is {quote(value)}"
+                allowed = f"Regard can import {listed}" if listed else "Regard has no such setting"
+                raise self._error(key, f"{problem}; {allowed}")
 
     def get(self, key: str, default: object = None) -> Any:
         """Return a setting; the default of JoeyNMT without it."""
@@ -160,15 +162,53 @@ class JoeyNMTSettings:
             value = value.get(part) if isinstance(value, Mapping) else None
         return _DEFAULTS.get(key, default) if value is None else value
 
-    def text(self, key: str) -> str:
+    def text(self, key: str, default: str | None = None) -> str:
         """Return a setting that is a text.
 
         Raises:
             UserError: it is missing or something else.
         """
-        value = self.get(key)
+        value = self.get(key, default)
         if not isinstance(value, str) or not value:
-            raise self._error(key, f"is {quote(value)} instead of a text")
+            problem = "is missing" if value is None else f"is {quote(value)} instead of a text"
+            raise self._error(key, problem)
+        return value
+
+    def tokenizer_files(self) -> list[str]:
+        """Return the names of the SentencePiece models of the source and the target.
+
+        Raises:
+            UserError: one is missing, or JoeyNMT has copied one over the other.
+        """
+        keys = [f"data.{name}.tokenizer_cfg.model_file" for name in _SIDES.values()]
+        paths = [Path(self.text(key)) for key in keys]
+        if paths[0] != paths[1] and paths[0].name == paths[1].name:
+            raise UserError(
+                f"{keys[0]} and {keys[1]} are two files with one name, {paths[0].name}: JoeyNMT's "
+                "training has copied one over the other.",
+                str(self._path),
+                "Copy both files into the folder under two names, and write these into the keys.",
+            )
+        return [path.name for path in paths]
+
+    def special_names(self) -> SpecialNames:
+        """Return the special tokens of both vocabularies."""
+        names = {
+            "padding": ("pad", "<pad>"),
+            "unknown": ("unk", "<unk>"),
+            "beginning": ("bos", "<s>"),
+            "end": ("eos", "</s>"),
+        }
+        texts = {
+            attribute: (self.text(f"data.special_symbols.{name}_token", default),)
+            for attribute, (name, default) in names.items()
+        }
+        return SpecialNames(**texts, are_required=True)
+
+    def _flag(self, key: str) -> bool:
+        value = self.get(key, False)
+        if not isinstance(value, bool):
+            raise self._error(key, f"is {quote(value)} instead of true or false")
         return value
 
     def _error(self, key: str, problem: str) -> UserError:
@@ -177,8 +217,8 @@ class JoeyNMTSettings:
 
     def model(self) -> dict[str, Any]:
         """Return the section ``model``."""
-        ties = self.get("model.tied_embeddings", False), self.get("model.tied_softmax", False)
-        scales = [self.get(f"model.{side}.embeddings.scale", False) for side in _OWN]
+        ties = self._flag("model.tied_embeddings"), self._flag("model.tied_softmax")
+        scales = [self._flag(f"model.{side}.embeddings.scale") for side in _OWN]
         if scales[0] != scales[1] and not ties[0]:  # tied embeddings are one layer
             raise self._error("model.decoder.embeddings.scale", "differs from that of the encoder")
         return {
@@ -212,16 +252,20 @@ class JoeyNMTSettings:
 
     def search(self) -> dict[str, Any]:
         """Return the section ``search``."""
-        longest = self.get("testing.max_output_length", -1)
-        is_limited = isinstance(longest, int) and longest > 0
+        key = "testing.max_output_length"
+        max_tokens = self.get(key, -1)
+        if type(max_tokens) is not int:
+            raise self._error(key, f"is {quote(max_tokens)} instead of a whole number")
+        is_limited = max_tokens > 0
         search = {
             "max_length_factor": 0.0 if is_limited else _TOKENS_PER_SOURCE_TOKEN,
-            "max_length_offset": longest if is_limited else 2,
+            "max_length_offset": max_tokens if is_limited else 2,
         }
         size = self.get("testing.beam_size", 1)
         if size == 1:
             return {"type": "greedy", **search}
-        alpha = self.get("testing.beam_alpha", self.get("testing.alpha", -1))
+        # The older key has priority.
+        alpha = self.get("testing.alpha", self.get("testing.beam_alpha", -1))
         penalty = max(alpha, 0) if isinstance(alpha, int | float) else alpha
         return {"type": "beam", "beam_size": size, "length_penalty": penalty, **search}
 

@@ -197,8 +197,10 @@ def quote(value: object) -> str:
     """
     if isinstance(value, str):
         text = ascii(value[:80])
-    elif isinstance(value, int):
+    elif isinstance(value, int | float):
         text = str(value)
+    elif isinstance(value, list) and all(isinstance(x, str | int | float) for x in value[:6]):
+        text = f"[{', '.join(map(quote, value[:6]))}]"
     else:
         text = f"of type {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,5 +1,6 @@
 """SentencePiece models in the folder of a model that is imported."""
 
+import os
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def read_tokenizer(path: Path) -> bytes:
     Raises:
         UserError: there is no such file, or it is something else.
     """
-    if not path.exists():
+    if not os.path.exists(path):  # also for a name that is too long
         remedy = "Give the folder of one model with all its files."
         raise NotFoundError("The SentencePiece model does not exist.", str(path), remedy)
     return read_sentencepiece(path)
@@ -49,6 +50,20 @@ def missing_tokens(serialized: bytes, texts: Iterable[str], path: Path) -> list[
     return missing
 
 
+def check_vocabulary(serialized: bytes, texts: Sequence[str], path: Path) -> None:
+    """Check that the tokens of a vocabulary are those of a SentencePiece model.
+
+    Raises:
+        UserError: more than a tenth are not, so it belongs to another model.
+    """
+    tokens = set(ordinary_tokens(serialized))
+    others = [text for text in texts if text not in tokens]
+    if 10 * len(others) > len(texts):
+        message = f"{len(others):,} of {len(texts):,} tokens, {others[0][:40]!a} for example, "
+        message += "are not those of the SentencePiece model."
+        raise UserError(message, str(path), "Give all files of one model.")
+
+
 def forbid_tokens(path: Path, serialized: bytes, known: Container[str]) -> bytes:
     """Return a model that segments texts without the tokens that a vocabulary lacks.
 
@@ -57,7 +72,7 @@ def forbid_tokens(path: Path, serialized: bytes, known: Container[str]) -> bytes
     Raises:
         UserError: the model cannot be used; the error names the file.
     """
-    renumber(path, serialized)  # is it one?
+    renumber(path, serialized)  # refuses a file that is no model
     model = parse_model_fields(serialized)
     for piece in model.pieces:
         if piece.type == NORMAL and piece.piece not in known and len(piece.piece) > 1:

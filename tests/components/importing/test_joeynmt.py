@@ -11,6 +11,7 @@ import yaml
 
 from regard.components.importing.joeynmt import read_joeynmt
 from regard.core.errors import UserError
+from regard.models.vocabulary import EOS
 from tests.components.importing.toolkit_fixtures import JOEYNMT, joeynmt
 
 NAMES = sorted(path.name for path in JOEYNMT.iterdir())
@@ -132,13 +133,28 @@ def test_a_restricted_vocabulary_segments_as_in_joeynmt():
         ("testing.no_repeat_ngram_size", 3),
         ("testing.beam_size", "many"),
         ("testing.beam_alpha", "much"),
+        ("testing.max_output_length", "x"),
+        ("testing.max_output_length", 1.5),
+        ("model.tied_softmax", []),
+        ("model.tied_embeddings", {}),
+        ("model.encoder.embeddings.scale", "yes"),
+        ("data.special_symbols.bos_token", 7),
+        ("data.special_symbols.pad_token", "[PAD]"),
     ],
 )
 def test_what_computes_something_else_is_named(folder, key, value):
     change(folder, key, value)
     name = key.rpartition(".")[2]
-    words = {"beam_alpha": "length_penalty", "num_heads": "heads", "model_file": str(folder)}
+    words = {
+        "beam_alpha": "length_penalty",
+        "num_heads": "heads",
+        "model_file": str(folder),
+        "pad_token": "src_vocab.txt",
+    }
     refused(folder, words.get(name, name))
+    is_plain = isinstance(value, float) or (isinstance(value, list) and value)
+    if is_plain and "model" in key:
+        refused(folder, str(value))
 
 
 @pytest.mark.parametrize(
@@ -149,9 +165,7 @@ def test_missing_and_damaged_files_are_named(folder, name, content):
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_bytes(content)
-    # A vocabulary of other tokens is found when the end of a sentence is missing.
-    is_other = name.endswith("_vocab.txt") and content in (b"", b"[]")
-    refused(folder, "joint.model" if is_other else name)
+    refused(folder, str(folder / name))
 
 
 def test_embeddings_of_one_scale(folder):
@@ -183,7 +197,76 @@ def test_tied_matrices_that_differ_are_refused(folder):
     refused(target, "decoder.output_layer.weight")
 
 
-def test_weights_that_are_not_finite_or_missing_are_named():
+def edit(path, function):
+    path.write_text(function(path.read_text()))
+
+
+def test_special_tokens_may_have_other_names(folder):
+    expected = read_joeynmt(folder)
+    for name in ("src_vocab.txt", "trg_vocab.txt"):
+        edit(folder / name, lambda text: text.replace("<s>", "[BOS]").replace("<pad>", "[PAD]"))
+    refused(folder, "src_vocab.txt", "<pad>")
+    change(folder, "data.special_symbols.pad_token", "[PAD]")
+    refused(folder, "src_vocab.txt", "<s>")
+    change(folder, "data.special_symbols.bos_token", "[BOS]")
+    model = read_joeynmt(folder)
+    for side, table in expected.read_weight._tables.items():
+        assert model.read_weight._tables[side].rows.tolist() == table.rows.tolist()
+        assert table.rows[:4].tolist() == [1, 0, 2, 3]
+    assert model.read_weight._never == expected.read_weight._never
+    # A model whose decoder begins with the end of a sentence can still end its outputs.
+    for name in ("src_vocab.txt", "trg_vocab.txt"):
+        edit(folder / name, lambda text: text.replace("[BOS]\n", "[FREE]\n"))
+    change(folder, "data.special_symbols.bos_token", "</s>")
+    assert EOS not in read_joeynmt(folder).read_weight._never
+
+
+def test_two_tokenizers_that_joeynmt_copied_to_one_file_are_refused(folder):
+    change(folder, "data.src.tokenizer_cfg.model_file", "/data/src/joint.model")
+    change(folder, "data.trg.tokenizer_cfg.model_file", "/data/trg/joint.model")
+    refused(folder, "data.trg.tokenizer_cfg.model_file", "joint.model")
+
+
+@pytest.mark.parametrize("names", [("src.model", "trg.model"), ("src_vocab.txt", "trg_vocab.txt")])
+def test_files_of_two_sides_in_the_wrong_order_are_refused(tmp_path, names):
+    folder = shutil.copytree(JOEYNMT / UNTIED, tmp_path / "model")
+    first, second = ((folder / name).read_bytes() for name in names)
+    (folder / names[0]).write_bytes(second)
+    (folder / names[1]).write_bytes(first)
+    refused(folder, "src_vocab.txt", "SentencePiece")
+
+
+def test_lines_of_a_vocabulary(folder):
+    expected = read_joeynmt(folder).read_weight._tables["source"].rows.tolist()
+    edit(folder / "src_vocab.txt", lambda text: text.rstrip("\n").replace("\n", "\r\n"))
+    assert read_joeynmt(folder).read_weight._tables["source"].rows.tolist() == expected
+    edit(folder / "trg_vocab.txt", lambda text: text.replace("\n", "\n\n", 1))
+    refused(folder, "trg_vocab.txt", "Line 2")
+    edit(folder / "trg_vocab.txt", lambda text: text.replace("\n\n", "\n<unk>\n", 1))
+    refused(folder, "trg_vocab.txt", "Lines 1 and 2", "<unk>")
+
+
+def test_the_older_key_of_the_length_penalty_has_priority(folder):
+    change(folder, "testing.alpha", 0.3)
+    assert read_joeynmt(folder).config.search.length_penalty == 0.3
+
+
+def test_hostile_settings_are_errors_of_the_file(folder):
+    change(folder, "data.src.tokenizer_cfg.model_file", "m" * 5000)
+    refused(folder, "mmm")
+    (folder / "config.yaml").write_text("[" * 5000)
+    refused(folder, "config.yaml")
+
+
+def test_a_weight_that_is_not_finite_is_named(folder):
+    foreign = read_joeynmt(folder)
+    read = foreign.read_weight.tensor
+    foreign.read_weight.tensor = lambda name: read(name) * np.nan
+    with pytest.raises(UserError, match="not finite"):
+        foreign.build()
+
+
+def test_weights_that_do_not_exist_are_named():
     model = joeynmt(UNTIED)
     weights = model.foreign.read_weight
     assert not [*weights.unread()]

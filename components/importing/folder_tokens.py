@@ -127,7 +127,7 @@ def find_tokenizer(folder: Path, side: str) -> tuple[str, str | None]:
 
     They are ``source.model`` and ``source.vocab``, or ``shared.model`` and ``shared.vocab``.
     """
-    name = side if (folder / f"{side}.model").is_file() else "shared"
+    name = side if os.path.isfile(folder / f"{side}.model") else "shared"
     vocabulary = f"{name}.vocab"
     return f"{name}.model", vocabulary if os.path.lexists(folder / vocabulary) else None
 

@@ -33,6 +33,8 @@ _SYSTEM_REMEDIES = {
     errno.ENOTDIR: "A part of the path is a file. Choose another folder.",
     errno.EACCES: "Correct the permissions, or choose another folder.",
     errno.EPERM: "Correct the permissions, or choose another folder.",
+    errno.ENAMETOOLONG: "Choose a shorter path.",
+    errno.ELOOP: "A link in the path leads to itself. Correct the link, or choose another path.",
 }
 # By messages of Flink, Spark, gRPC and MySQL, what helps before the next attempt.
 _CLUSTER_REMEDIES = {

@@ -59,9 +59,15 @@ def test_user_error_in_the_text_of_a_beam_error():
 
 
 @pytest.mark.parametrize(
-    ("number", "remedy"), [(errno.ENOSPC, "Free some space"), (errno.EROFS, "with REGARD_HOME")]
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "Free some space"),
+        (errno.EROFS, "with REGARD_HOME"),
+        (errno.ENAMETOOLONG, "shorter"),
+        (errno.ELOOP, "link"),
+    ],
 )
-def test_full_disk_and_read_only_folder_are_user_errors(number, remedy):
+def test_errors_of_the_file_system_are_user_errors(number, remedy):
     failure = explain(_raised_from(RuntimeError("x"), OSError(number, "No", "/d/f")))
     assert (failure.user, failure.where) == (True, "/d/f")
     assert remedy in failure.remedy

@@ -74,15 +74,14 @@ def compile_programs(folder: Path, programs: Sequence[str]) -> Path:
     major, minor, _ = KUBERNETES.split(".")
     values = {"gitVersion": f"v{KUBERNETES}", "gitMajor": major, "gitMinor": minor}
     flags = " ".join(f"-X k8s.io/component-base/version.{key}={values[key]}" for key in values)
-    for name in programs:
-        if (folder / name).exists():
-            continue
-        package = f"k8s.io/kubernetes/cmd/{name}"
-        _run("go", "get", "-tool", f"{package}@v{KUBERNETES}", cwd=module)
-        temporary = module / name
+    missing = [name for name in programs if not (folder / name).exists()]
+    packages = [f"k8s.io/kubernetes/cmd/{name}" for name in missing]
+    if missing:
+        _run("go", "get", "-tool", *(f"{name}@v{KUBERNETES}" for name in packages), cwd=module)
         options = ("-p", "1", "-trimpath", "-ldflags", f"-s -w {flags}")
-        _run("nice", "go", "build", *options, "-o", str(temporary), package, cwd=module)
-        temporary.rename(folder / name)
+        _run("nice", "go", "build", *options, "-o", f"{module}/", *packages, cwd=module)
+    for name in missing:
+        (module / name).rename(folder / name)
     return source
 
 

@@ -8,9 +8,9 @@ The cluster has etcd, kube-apiserver, kube-controller-manager, kube-scheduler, a
 containerd, runc, CNI plug-ins, kubelet and kube-proxy. Each of the three machines has its own
 namespaces for the network, mounts and processes, so that nothing remains of them.
 
-HOME is a folder of Regard with the file `quickstart.yaml`, its data, and at least two versions of a
-Transformer `quickstart` in the registry. Scenarios run in the given order; all but the first need
-`ready`.
+HOME is a folder with the file `pipeline.yaml`, its `data`, and a `registry` with versions 1 and 2
+of a Transformer `quickstart`. Scenarios run in the given order; the first one must be `ready`,
+except before `workers`.
 
 Requires root, cgroup v1, Go, gcc, 30 GB of disk, and Debian's packages `etcd-server containerd runc
 containernetworking-plugins iptables conntrack dnsmasq-base buildah debootstrap`.
@@ -24,7 +24,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.cluster.node import cluster, images, kubelet, service, serving_scenarios
+from benchmarks.cluster.node import (
+    cluster,
+    images,
+    kubelet,
+    service,
+    serving_scenarios,
+    training_scenarios,
+)
 from benchmarks.markdown_table import format_table
 
 SCENARIOS = {
@@ -40,6 +47,9 @@ SCENARIOS = {
         serving_scenarios.memory_limit,
         serving_scenarios.drain,
         serving_scenarios.restarted_node,
+        training_scenarios.cronjob,
+        training_scenarios.scheduler,
+        training_scenarios.workers,
     )
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -83,21 +82,16 @@ def run(programs: Path, folder: Path, count: int = 2) -> Iterator[Cluster]:
 
     Args:
         programs: the folder of ``images.build``.
-        folder: an empty folder for its files, not below /run, /var/lib and /var/log.
+        folder: an empty folder for its files, on the file system of the programs, but not below
+            /run, /var/lib and /var/log.
         count: of nodes.
     """
     node_names = [f"node-{number}" for number in range(1, count + 1)]
     with machines(folder, [CONTROL, *node_names]) as (control, *nodes):
         api = control_plane.start(control, programs, node_names)
         names.start(control)
-        archives = images.archives(programs)
         for machine in nodes:
-            kubelet.start(machine, programs, control.folder, control.address, archives)
+            images.copy(programs, machine)
+            kubelet.start(machine, programs, control.folder, control.address)
         kubelet.wait_until_ready(api, nodes)
         yield Cluster(folder, control, nodes, api)
-
-
-def unpack_sizes(machine: Machine) -> str:
-    """Return the disk space of a node's images."""
-    path = str(machine.folder / "var-lib")
-    return subprocess.run(["du", "-sh", path], capture_output=True, text=True).stdout.split()[0]

@@ -1,4 +1,4 @@
-"""The images of the cluster: archives that containerd imports."""
+"""The programs and images of the cluster."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 
 from benchmarks.cluster import image
 from benchmarks.cluster.kubernetes_api import compile_programs
+from benchmarks.cluster.node import kubelet
 from benchmarks.cluster.node.kubelet import PAUSE
+from benchmarks.cluster.node.machine import Machine, machines
 
 # The same image twice, with different labels, for an update to another image.
-REGARD = ("docker.io/library/regard:0.1.0", "docker.io/library/regard:0.1.1")
+REGARD = ("registry.example.org/regard:0.1.0", "registry.example.org/regard:0.1.1")
 PROGRAMS = (
     "kubelet",
     "kube-apiserver",
@@ -26,31 +28,58 @@ def build(folder: Path) -> None:
     """Build the programs of Kubernetes and the images.
 
     Args:
-        folder: gets the programs, and ``images`` with an archive of each image.
+        folder: gets the programs, and the folder ``containerd`` with the images.
     """
     source = compile_programs(folder, PROGRAMS)
-    archives = folder / "images"
-    archives.mkdir(exist_ok=True)
+    imported = folder / "containerd"
+    if imported.exists():
+        return
     store = image.Store(folder / "image")
-    if not (archives / "pause.tar").exists():
-        _build_pause(source, store, archives / "pause.tar")
-    if not (archives / "regard.tar").exists():
-        image.build(store)
-        export_regard(store, archives / "regard.tar")
+    layout = folder / "layout"
+    shutil.rmtree(layout, ignore_errors=True)
+    _build_pause(source, store)
+    image.build(store)
+    _build_versions(store)
+    for name in (PAUSE, *REGARD):
+        store.buildah("push", "--quiet", "--compression-format=zstd", name, f"oci:{layout}:{name}")
+    temporary = folder / "importing"
+    shutil.rmtree(temporary, ignore_errors=True)
+    with machines(temporary, ["importing"]) as (machine,):
+        kubelet.start_containerd(machine)
+        tar = subprocess.Popen(["tar", "-C", str(layout), "-c", "."], stdout=subprocess.PIPE)
+        kubelet.ctr(machine, "images", "import", "--all-platforms", "-", stdin=tar.stdout)
+        if tar.wait() != 0:
+            raise RuntimeError("tar failed")
+    (temporary / "importing" / "var-lib" / "containerd").rename(imported)
+    shutil.rmtree(temporary)
+    shutil.rmtree(layout)
 
 
-def archives(folder: Path) -> list[Path]:
-    """Return the archives that `build` has written."""
-    return [folder / "images" / name for name in ("pause.tar", "regard.tar")]
+def copy(folder: Path, machine: Machine) -> None:
+    """Give a machine the images that `build` has imported.
+
+    The layers are never written to, so they are hard links; only databases are copied.
+
+    Args:
+        folder: the folder of ``build``, on the same file system as the machine's.
+        machine: the machine, before its containerd starts.
+    """
+    target = machine.folder / "var-lib" / "containerd"
+    subprocess.run(["cp", "-al", str(folder / "containerd"), str(target)], check=True)
+    for path in target.rglob("*.db"):
+        if path.parent.name.startswith("io.containerd."):
+            content = path.read_bytes()
+            path.unlink()
+            path.write_bytes(content)
 
 
 def find_missing(folder: Path) -> list[str]:
     """Return what `build` has not built."""
-    paths = [*(folder / name for name in PROGRAMS), *archives(folder)]
+    paths = [folder / name for name in (*PROGRAMS, "containerd")]
     return [str(path) for path in paths if not path.exists()]
 
 
-def _build_pause(source: Path, store: image.Store, archive: Path) -> None:
+def _build_pause(source: Path, store: image.Store) -> None:
     """Compile the first process of a pod, which is a single C file."""
     root = store.folder / "pause"
     root.mkdir(parents=True, exist_ok=True)
@@ -61,19 +90,13 @@ def _build_pause(source: Path, store: image.Store, archive: Path) -> None:
     store.buildah("copy", "--quiet", container, root / "pause", "/pause")
     store.buildah("config", '--entrypoint=["/pause"]', "--user=65535:65535", container)
     store.buildah("commit", "--quiet", "--rm", container, PAUSE)
-    store.buildah("push", "--quiet", PAUSE, f"docker-archive:{archive}:{PAUSE}")
     shutil.rmtree(root)
 
 
-def export_regard(store: image.Store, archive: Path) -> None:
-    """Write Regard's image and a second one with the same layers to an archive."""
-    layout = archive.with_suffix(".oci")
-    shutil.rmtree(layout, ignore_errors=True)
+def _build_versions(store: image.Store) -> None:
+    """Give Regard's image its names; they differ in a label."""
     for name in REGARD:
         container = store.buildah("from", "--pull-never", image.TAG)
         version = name.rpartition(":")[2]
         store.buildah("config", f"--label=org.opencontainers.image.version={version}", container)
         store.buildah("commit", "--quiet", "--rm", container, name)
-        store.buildah("push", "--quiet", name, f"oci:{layout}:{name}")
-    subprocess.run(["tar", "-C", str(layout), "-cf", str(archive), "."], check=True)
-    shutil.rmtree(layout)

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cluster.kubernetes_api import ApiServer
 from benchmarks.cluster.node.machine import Machine, make_cgroups
@@ -19,28 +20,27 @@ _CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{pause}"
 disable_apparmor = true
+# Without CAP_SYS_RESOURCE, no process may be protected more than containerd itself.
+restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{plugins}"
 conf_dir = "{network}"
 """
 
 
-def start(machine: Machine, programs: Path, configs: Path, server: str, images: list[Path]) -> None:
-    """Start containerd, import the images, and start kubelet and kube-proxy.
+def start(machine: Machine, programs: Path, configs: Path, server: str) -> None:
+    """Start containerd, kubelet and kube-proxy.
 
     Args:
         machine: the node.
         programs: the folder of the programs.
         configs: the folder with the kubeconfigs.
         server: the address of the name server of the pods.
-        images: archives of images, among them ``PAUSE``.
 
     Raises:
         RuntimeError: a program ends, or is not ready in time.
     """
-    _start_containerd(machine)
-    for image in images:
-        ctr(machine, "images", "import", "--all-platforms", image)
+    start_containerd(machine)
     kubeconfig = configs / f"{machine.name}.kubeconfig"
     machine.start(
         "kubelet",
@@ -59,9 +59,9 @@ def start(machine: Machine, programs: Path, configs: Path, server: str, images: 
     )
 
 
-def ctr(machine: Machine, *arguments: str | Path) -> str:
+def ctr(machine: Machine, *arguments: str | Path, **options: Any) -> str:
     """Run containerd's client in the namespace of Kubernetes."""
-    return machine.run("ctr", "--namespace=k8s.io", *arguments)
+    return machine.run("ctr", "--namespace=k8s.io", *arguments, **options)
 
 
 def wait_until_ready(api: ApiServer, machines: list[Machine]) -> None:
@@ -81,7 +81,8 @@ def wait_until_ready(api: ApiServer, machines: list[Machine]) -> None:
         time.sleep(0.5)
 
 
-def _start_containerd(machine: Machine) -> None:
+def start_containerd(machine: Machine) -> None:
+    """Start containerd, and wait until it is ready."""
     bridge = {
         "type": "bridge",
         "bridge": "cni0",

@@ -35,7 +35,10 @@ def prepare(cluster: Cluster, home: Path) -> Path:
         The folder of the volume.
     """
     volume = cluster.folder / "volume"
-    shutil.copytree(home, volume, symlinks=True)
+    volume.mkdir()
+    shutil.copy(home / "pipeline.yaml", volume)
+    for name in ("data", "registry"):
+        shutil.copytree(home / name, volume / name)
     for path in (volume, *volume.rglob("*")):
         os.chown(path, _USER, _USER, follow_symlinks=False)
     volume.chmod(0o755)

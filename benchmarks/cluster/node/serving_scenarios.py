@@ -32,13 +32,13 @@ def ready(service: Service, volume: Path) -> Iterator[Row]:
     service.apply("1")
     cluster = service.cluster
     cluster.wait(service.ready_pods, "the first ready pod")
-    yield "first pod ready", _seconds(start)
+    yield "first pod ready", seconds_since(start)
     service.wait_until_complete()
-    yield "all replicas ready", _seconds(start)
+    yield "all replicas ready", seconds_since(start)
     yield "nodes of the pods", _nodes(service)
     with service.load() as load:
         time.sleep(20)
-    yield from _requests("through the service", load)
+    yield from request_rows("through the service", load)
     counts = [_count(service, pod["metadata"]["name"]) for pod in service.pods()]
     yield "requests by pod", ", ".join(map(str, counts))
 
@@ -56,14 +56,14 @@ def image_update(service: Service, volume: Path) -> Iterator[Row]:
 def bad_image(service: Service, volume: Path) -> Iterator[Row]:
     """An update to an image that does not exist: the old pods stay, and a correct one follows."""
     with service.load() as load:
-        service.apply("2", "docker.io/library/regard:0.1.2")
+        service.apply("2", "registry.example.org/regard:0.1.2")
         reason = service.cluster.wait(lambda: _waiting_reason(service), "a failure of the image")
         yield "state of the new pod", reason
         time.sleep(20)
         yield "ready replicas meanwhile", str(len(service.ready_pods()))
         service.apply("2", REGARD[1])
         service.wait_until_complete()
-    yield from _requests("until the corrected update", load)
+    yield from request_rows("until the corrected update", load)
 
 
 def deleted_pod(service: Service, volume: Path) -> Iterator[Row]:
@@ -73,8 +73,8 @@ def deleted_pod(service: Service, volume: Path) -> Iterator[Row]:
         name = service.pods()[0]["metadata"]["name"]
         service.cluster.kubectl("delete", "pod", name, "-n", NAMESPACE, "--wait=false")
         service.wait_until_complete()
-        yield "all replicas ready again", _seconds(start)
-    yield from _requests("a pod deleted", load)
+        yield "all replicas ready again", seconds_since(start)
+    yield from request_rows("a pod deleted", load)
 
 
 def killed_server(service: Service, volume: Path) -> Iterator[Row]:
@@ -84,8 +84,8 @@ def killed_server(service: Service, volume: Path) -> Iterator[Row]:
         start = time.monotonic()
         _signal(service, pod, signal.SIGKILL)
         yield from _wait_for_restart(service, pod, start)
-    yield from _requests("a server killed, without retries", load)
-    yield from _requests("a server killed, with Regard's client", client)
+    yield from request_rows("a server killed, without retries", load)
+    yield from request_rows("a server killed, with Regard's client", client)
 
 
 def failed_probes(service: Service, volume: Path) -> Iterator[Row]:
@@ -96,10 +96,10 @@ def failed_probes(service: Service, volume: Path) -> Iterator[Row]:
         _signal(service, pod, signal.SIGSTOP)
         address = pod["status"]["podIP"]
         service.cluster.wait(lambda: address not in service.endpoints(), "the readiness probe")
-        yield "no requests to the pod after", _seconds(start)
+        yield "no requests to the pod after", seconds_since(start)
         yield from _wait_for_restart(service, pod, start)
-    yield from _requests("a server stopped, without retries", load)
-    yield from _requests("a server stopped, with Regard's client", client)
+    yield from request_rows("a server stopped, without retries", load)
+    yield from request_rows("a server stopped, with Regard's client", client)
 
 
 def memory_limit(service: Service, volume: Path) -> Iterator[Row]:
@@ -113,8 +113,8 @@ def memory_limit(service: Service, volume: Path) -> Iterator[Row]:
         for process in fills:
             process.kill()
             process.wait()
-    yield from _requests("memory exceeded, without retries", load)
-    yield from _requests("memory exceeded, with Regard's client", client)
+    yield from request_rows("memory exceeded, without retries", load)
+    yield from request_rows("memory exceeded, with Regard's client", client)
 
 
 def drain(service: Service, volume: Path) -> Iterator[Row]:
@@ -126,9 +126,9 @@ def drain(service: Service, volume: Path) -> Iterator[Row]:
         yield "nodes of the pods", _nodes(service)
         start = time.monotonic()
         cluster.kubectl("drain", names[1], *options)
-        yield f"{names[1]} drained", _seconds(start)
+        yield f"{names[1]} drained", seconds_since(start)
         service.wait_until_complete()
-        yield "all replicas ready again", _seconds(start)
+        yield "all replicas ready again", seconds_since(start)
         yield "nodes of the pods afterwards", _nodes(service)
         result = cluster.api.kubectl("drain", names[0], *options, "--timeout=60s")
         is_refused = result.returncode != 0 and "disruption budget" in result.stdout
@@ -136,7 +136,7 @@ def drain(service: Service, volume: Path) -> Iterator[Row]:
         yield "ready replicas meanwhile", str(len(service.ready_pods()))
         cluster.kubectl("uncordon", *names)
         service.wait_until_complete()
-    yield from _requests("two nodes drained", load)
+    yield from request_rows("two nodes drained", load)
 
 
 def restarted_node(service: Service, volume: Path) -> Iterator[Row]:
@@ -150,7 +150,7 @@ def restarted_node(service: Service, volume: Path) -> Iterator[Row]:
         service.wait_until_complete()
         after = [(pod["metadata"]["uid"], restarts(pod)) for pod in service.pods()]
         yield "the same containers", "yes" if before == after else "no"
-    yield from _requests("kubelet and containerd killed", load)
+    yield from request_rows("kubelet and containerd killed", load)
 
 
 def _update(service: Service, name: str, **changes: str) -> Iterator[Row]:
@@ -159,8 +159,8 @@ def _update(service: Service, name: str, **changes: str) -> Iterator[Row]:
         start = time.monotonic()
         service.apply(**settings)
         service.wait_until_complete()
-        yield f"update of {name}", _seconds(start)
-    yield from _requests(name, load)
+        yield f"update of {name}", seconds_since(start)
+    yield from request_rows(name, load)
     container = service.pods()[0]["spec"]["containers"][0]
     yield "arguments and image", f"{container['args'][1]}, {container['image']}"
 
@@ -173,15 +173,15 @@ def _wait_for_restart(service: Service, pod: dict[str, Any], start: float) -> It
         return service.cluster.get("pod", name, "-n", NAMESPACE)
 
     service.cluster.wait(lambda: restarts(current()) > before, "the restart", 600)
-    yield "container restarted", _seconds(start)
+    yield "container restarted", seconds_since(start)
     service.cluster.wait(lambda: is_ready(current()), "a ready pod", 600)
-    yield "ready again", _seconds(start)
+    yield "ready again", seconds_since(start)
     (status,) = current()["status"]["containerStatuses"]
     last = status["lastState"]["terminated"]
     yield "recorded reason", f"{last['reason']}, status {last['exitCode']}"
 
 
-def _requests(name: str, load: Load) -> Iterator[Row]:
+def request_rows(name: str, load: Load) -> Iterator[Row]:
     result = load.result
     reasons = ", ".join(f"{count} {reason}" for reason, count in result.failures.items())
     failed = f"{result.failed} failed" + (f" ({reasons})" if reasons else "")
@@ -190,7 +190,7 @@ def _requests(name: str, load: Load) -> Iterator[Row]:
     yield "p50, p99, maximum", f"{', '.join(milliseconds)} ms"
 
 
-def _seconds(start: float) -> str:
+def seconds_since(start: float) -> str:
     return f"{time.monotonic() - start:.0f} s"
 
 

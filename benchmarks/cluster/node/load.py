@@ -31,7 +31,7 @@ from regard.serving.client import Client, ClientError
 TEXT = "20 November 2026"
 PORT = 8501
 _TIMEOUT = 30.0  # seconds of a request
-_THREADS = 64
+_THREADS = 256
 _MAX_SECONDS = 1800.0
 
 

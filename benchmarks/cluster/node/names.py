@@ -8,6 +8,7 @@ services, and for services without an address those of their endpoints and of th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import ssl
 import sys
@@ -84,22 +85,25 @@ def main() -> None:
     config = json.loads(Path(kubeconfig).read_text())
     server = config["clusters"][0]["cluster"]["server"]
     token = config["users"][0]["user"]["token"]
-    context = ssl._create_unverified_context()
     last: list[str] = []
     while True:
-        lists = []
-        for path in ("api/v1/services", "apis/discovery.k8s.io/v1/endpointslices"):
-            headers = {"Authorization": f"Bearer {token}"}
-            request = urllib.request.Request(f"{server}/{path}", headers=headers)
-            with urllib.request.urlopen(request, timeout=30, context=context) as response:
-                lists.append(json.load(response)["items"])
-        lines = records(*lists)
-        if lines != last:
-            temporary = Path(folder, "new").parent.with_suffix(".new")
-            temporary.write_text("".join(f"{line}\n" for line in lines))
-            temporary.rename(Path(folder, "hosts"))
-            last = lines
+        with contextlib.suppress(OSError):  # the server can be busy
+            paths = ("api/v1/services", "apis/discovery.k8s.io/v1/endpointslices")
+            lines = records(*(_get(f"{server}/{path}", token) for path in paths))
+            if lines != last:
+                temporary = Path(f"{folder}.new")
+                temporary.write_text("".join(f"{line}\n" for line in lines))
+                temporary.rename(Path(folder, "hosts"))
+                last = lines
         time.sleep(_SECONDS)
+
+
+def _get(url: str, token: str) -> list[dict[str, Any]]:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    context = ssl._create_unverified_context()
+    with urllib.request.urlopen(request, timeout=30, context=context) as response:
+        items: list[dict[str, Any]] = json.load(response)["items"]
+    return items
 
 
 if __name__ == "__main__":

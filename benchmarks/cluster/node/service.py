@@ -153,7 +153,8 @@ class Service:
         with load.run(machine, self.address, MODEL, rate, client=client) as requests:
             time.sleep(3)
             yield requests
-            time.sleep(3)
+            # The pods of an update still end.
+            time.sleep(20)
 
     def pids(self, pod: dict[str, Any]) -> list[int]:
         """Return the processes of a pod's server by their numbers on this computer.

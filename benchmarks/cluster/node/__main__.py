@@ -10,7 +10,7 @@ namespaces for the network, mounts and processes, so that nothing remains of the
 
 HOME is a folder with the file `pipeline.yaml`, its `data`, and a `registry` with versions 1 and 2
 of a Transformer `quickstart`. Scenarios run in the given order; the first one must be `ready`,
-except before `workers`.
+except before the last two.
 
 Requires root, cgroup v1, Go, gcc, 30 GB of disk, and Debian's packages `etcd-server containerd runc
 containernetworking-plugins iptables conntrack dnsmasq-base buildah debootstrap`.
@@ -50,6 +50,7 @@ SCENARIOS = {
         training_scenarios.cronjob,
         training_scenarios.scheduler,
         training_scenarios.workers,
+        training_scenarios.lost_worker,
     )
 }
 

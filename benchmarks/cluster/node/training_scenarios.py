@@ -17,6 +17,7 @@ from benchmarks.cluster.node.serving_scenarios import Row, request_rows, seconds
 
 _DOCS = ROOT / "docs"
 _MINUTES = 60.0
+_JOB = "batch.kubernetes.io/job-name=regard-training"
 
 
 def cronjob(service: Service, volume: Path) -> Iterator[Row]:
@@ -58,35 +59,51 @@ def scheduler(service: Service, volume: Path) -> Iterator[Row]:
         service.cluster.wait(is_restarted, "the restart of the scheduler")
         yield "scheduler restarted after SIGKILL", seconds_since(killed)
         yield from _wait_for_version(service, volume, last, start)
-        yield "resumed from", _resumed_from(volume)
+        yield "the training resumed from", _resumed_from(volume)
         service.cluster.kubectl("delete", "deployment", "regard-scheduler", "-n", NAMESPACE)
     yield from request_rows("during the retraining", load)
 
 
 def workers(service: Service, volume: Path) -> Iterator[Row]:
     """The Job of `docs/kubernetes-training.yaml` trains with two workers on two nodes."""
-    _change(volume, max_steps=400, devices="workers")
-    last = max(_versions(volume))
-    start = time.monotonic()
+    _change(volume, max_steps=900, devices="workers")
     _apply(service, "kubernetes-training.yaml")
-    selector = "batch.kubernetes.io/job-name=regard-training"
-    job = ("job/regard-training", "-n", NAMESPACE)
+    yield from _wait_for_job(service, volume, time.monotonic())
 
-    def is_finished() -> list[str]:
-        status = service.cluster.get("job", "regard-training", "-n", NAMESPACE)["status"]
-        return [item["type"] for item in status.get("conditions", ()) if item["status"] == "True"]
 
-    conditions = service.cluster.wait(is_finished, "the Job", 20 * _MINUTES)
-    yield "Job", f"{', '.join(conditions)} after {seconds_since(start)}"
-    pods = _pods(service, selector)
-    yield "nodes of the workers", ", ".join(sorted(pod["spec"]["nodeName"] for pod in pods))
-    output = service.cluster.kubectl("logs", *job, "--all-containers", "--tail=-1")
-    lines = [line for line in output.splitlines() if "worker" in line.lower()]
-    yield "log of the chief", "; ".join(lines[:4])
-    yield (
-        "version published",
-        str(max(_versions(volume))) if max(_versions(volume)) > last else "no",
-    )
+def lost_worker(service: Service, volume: Path) -> Iterator[Row]:
+    """The same Job, while a worker is killed with SIGKILL in the middle of the training."""
+    _change(volume, max_steps=1500, devices="workers")
+    start, before = time.monotonic(), _checkpoints(volume)
+    _apply(service, "kubernetes-training.yaml")
+    service.cluster.wait(lambda: _checkpoints(volume) - before, "a checkpoint", 10 * _MINUTES)
+    (pod,) = _pods(service, f"{_JOB},batch.kubernetes.io/job-completion-index=1")
+    for pid in service.pids(pod):
+        os.kill(pid, signal.SIGKILL)
+    yield "worker 1 killed", seconds_since(start)
+    yield from _wait_for_job(service, volume, start)
+    yield "the training resumed from", _resumed_from(volume)
+
+
+def _wait_for_job(service: Service, volume: Path, start: float) -> Iterator[Row]:
+    """Wait until the Job has ended, and remove it."""
+    last, job = max(_versions(volume)), ("job", "regard-training", "-n", NAMESPACE)
+
+    def conditions() -> list[str]:
+        items = service.cluster.get(*job)["status"].get("conditions", ())
+        states = [item["type"] for item in items if item["status"] == "True"]
+        return [state for state in states if state in ("Complete", "Failed")]
+
+    (state,) = service.cluster.wait(conditions, "the Job", 20 * _MINUTES)
+    yield "Job", f"{state} after {seconds_since(start)}"
+    pods = _pods(service, _JOB)
+    yield "nodes of all pods", ", ".join(sorted(pod["spec"]["nodeName"] for pod in pods))
+    output = service.cluster.kubectl("logs", "-n", NAMESPACE, "-l", _JOB, "--tail=-1")
+    match = re.search(r"\d+ workers train together", output)
+    yield "message of the Trainer", match[0] if match else output[-1000:]
+    newest = max(_versions(volume))
+    yield "version published", str(newest) if newest > last else "no"
+    service.cluster.kubectl("delete", *job)
 
 
 def _serve_newest(service: Service) -> None:
@@ -154,8 +171,8 @@ def _checkpoints(volume: Path) -> set[Path]:
 
 
 def _resumed_from(volume: Path) -> str:
-    """Return the line of the last run's log that says where its training resumed."""
+    """Return where the training of the last run resumed, from the events of the run."""
     runs = sorted((volume / "pipelines" / MODEL / "runs").iterdir())
-    text = (runs[-1] / "log.txt").read_text(encoding="utf-8", errors="replace")
-    match = re.search(r"resumed at (step .*)", text)
-    return match[1] if match else "not resumed"
+    text = (runs[-1] / "events.jsonl").read_text(encoding="utf-8")
+    match = re.search(r"resumed at (step \d+)", text)
+    return match[1] if match else "the beginning"

@@ -15,7 +15,6 @@ PLUGINS = "/usr/lib/cni"
 PAUSE = "regard.invalid/pause:3.10"
 _SOCKET = "/run/containerd/containerd.sock"
 _START_SECONDS = 120
-# "native" copies each layer; it is for folders on which overlayfs cannot be mounted.
 _CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{pause}"

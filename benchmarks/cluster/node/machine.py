@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 CGROUPS = Path("/sys/fs/cgroup")
-CGROUP = "regard-node"  # of all pods, in every hierarchy
+_PREFIX = "regard-node-"
+# Of all pods of the clusters of this process, in every hierarchy.
+CGROUP = f"{_PREFIX}{os.getpid()}"
 _BRIDGE = "machines"
 _NETWORK = "10.231.8"
 # kubelet sets these for the whole computer, unless they have the expected values. The machine sees
@@ -217,21 +219,26 @@ def make_cgroups(name: str) -> str:
 
 
 def remove_cgroups() -> None:
-    """Remove the control groups of all pods; processes in them are killed."""
+    """Remove the control groups of this process and of ended ones, and kill what is in them."""
     for hierarchy in _hierarchies():
-        root = hierarchy / CGROUP
-        for _ in range(100):
-            if not root.exists():
-                break
-            groups = [*(Path(folder) for folder, _, _ in os.walk(root, topdown=False))]
-            for group in groups:
-                with contextlib.suppress(OSError):
-                    for pid in (group / "cgroup.procs").read_text().split():
-                        os.kill(int(pid), signal.SIGKILL)
-                with contextlib.suppress(OSError):
-                    group.rmdir()
-            if root.exists():
-                time.sleep(0.1)
+        for root in hierarchy.glob(f"{_PREFIX}*"):
+            owner = root.name.removeprefix(_PREFIX)
+            if root.name == CGROUP or not Path("/proc", owner).exists():
+                _remove_cgroup(root)
+
+
+def _remove_cgroup(root: Path) -> None:
+    """Kill the processes in a control group, and remove it; this takes up to ten seconds."""
+    for _ in range(100):
+        for folder, _, _ in os.walk(root, topdown=False):
+            with contextlib.suppress(OSError):
+                for pid in Path(folder, "cgroup.procs").read_text().split():
+                    os.kill(int(pid), signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        if not root.exists():
+            return
+        time.sleep(0.1)
 
 
 def _hierarchies() -> list[Path]:

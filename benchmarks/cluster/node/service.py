@@ -16,6 +16,7 @@ from benchmarks.cluster.image import ROOT
 from benchmarks.cluster.node import load
 from benchmarks.cluster.node.cluster import Cluster
 from benchmarks.cluster.node.images import REGARD
+from benchmarks.cluster.node.machine import CGROUP, CGROUPS
 
 NAMESPACE = "nlp"
 CLAIM = "regard"
@@ -164,7 +165,7 @@ class Service:
         uid = pod["metadata"]["uid"]
         (container,) = pod["status"]["containerStatuses"]
         identifier = container["containerID"].rpartition("/")[2]
-        groups = Path("/sys/fs/cgroup/pids/regard-node").rglob(f"*{uid}/{identifier}/cgroup.procs")
+        groups = (CGROUPS / "pids" / CGROUP).rglob(f"*{uid}/{identifier}/cgroup.procs")
         return [int(line) for path in groups for line in path.read_text().split()]
 
 

@@ -61,3 +61,17 @@ def test_nothing_remains_of_machines(tmp_path, error):
     assert Path("/proc/self/mounts").read_text() == mounts
     assert setting.read_text() == value
     assert subprocess.check_output(["ip", "-oneline", "link"]) == devices
+
+
+def test_control_groups_of_other_processes_remain_until_these_have_ended(tmp_path):
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        group = CGROUPS / "pids" / f"regard-node-{other.pid}"
+        group.mkdir()
+        (group / "cgroup.procs").write_text(str(other.pid))
+        with machines(tmp_path / "1", ["a"]):
+            pass
+        assert group.exists()
+        assert other.poll() is None
+        other.kill()
+    with machines(tmp_path / "2", ["a"]):
+        assert not group.exists()

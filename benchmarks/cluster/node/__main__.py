@@ -64,21 +64,20 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", help=f"default: all of {', '.join(SCENARIOS)}")
     parser.add_argument("--folder", type=Path, help="for all files; default: a temporary one")
     options = parser.parse_args()
-    programs = options.programs.absolute()
+    programs, names = options.programs.absolute(), options.scenarios or list(SCENARIOS)
+    if unknown := [name for name in names if name not in SCENARIOS]:
+        parser.error(f"unknown scenarios: {', '.join(unknown)}")
     missing = kubelet.find_missing()
-    if options.action == "build":
-        if not missing:
-            images.build(programs)
-    else:
-        missing += images.find_missing(programs)
+    if options.action == "run":
+        if options.home is None:
+            parser.error("HOME is missing")
+        missing += images.find_missing(programs) + service.find_missing(options.home)
     if missing:
         print(f"Missing: {', '.join(missing)}.", file=sys.stderr)
         return 2
     if options.action == "build":
+        images.build(programs)
         return 0
-    names = options.scenarios or list(SCENARIOS)
-    if options.home is None or (unknown := [name for name in names if name not in SCENARIOS]):
-        parser.error(f"unknown scenarios: {unknown}" if options.home else "HOME is missing")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="regard-node-") as temporary:
         folder = (options.folder or Path(temporary)).absolute()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cluster.kubernetes_api import ApiServer
-from benchmarks.cluster.node.machine import Machine, make_cgroups
+from benchmarks.cluster.node.machine import CGROUPS, Machine, make_cgroups
 
 PLUGINS = "/usr/lib/cni"
 PAUSE = "regard.invalid/pause:3.10"
@@ -158,8 +159,11 @@ def _proxy_config(machine: Machine, configs: Path) -> dict[str, object]:
 
 
 def find_missing() -> list[str]:
-    """Return the missing programs of Debian's packages."""
+    """Return what this computer lacks: programs of Debian's packages, cgroup v1, root."""
     names = ("etcd", "containerd", "runc", "iptables", "conntrack", "ip", "buildah", "dnsmasq")
     missing = [name for name in names if shutil.which(name) is None]
-    plugin = Path(PLUGINS, "bridge")
-    return missing if plugin.exists() else [*missing, str(plugin)]
+    if not Path(PLUGINS, "bridge").exists():
+        missing.append(f"{PLUGINS}/bridge")
+    if not (CGROUPS / "memory" / "cgroup.procs").exists():
+        missing.append("cgroup v1")
+    return missing if os.geteuid() == 0 else [*missing, "root"]

@@ -25,12 +25,19 @@ REPLICAS = 2
 _USER = 1000  # of the image
 
 
+def find_missing(home: Path) -> list[str]:
+    """Return what a home for `prepare` lacks."""
+    versions = [f"registry/{MODEL}/{number}" for number in (1, 2)]
+    paths = [home / name for name in ("pipeline.yaml", "data", *versions)]
+    return [str(path) for path in paths if not path.exists()]
+
+
 def prepare(cluster: Cluster, home: Path) -> Path:
     """Create a namespace whose pods must be restricted, and a volume with a copy of a home.
 
     Args:
         cluster: the cluster.
-        home: a folder with the configuration, the data and the registry.
+        home: a folder with `pipeline.yaml`, `data` and `registry`.
 
     Returns:
         The folder of the volume.

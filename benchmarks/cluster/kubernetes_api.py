@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # etcd 3.4 of Debian 12 is the oldest that Kubernetes 1.33 supports.
@@ -44,6 +44,20 @@ def build(folder: Path) -> None:
     """
     (folder / "crds").mkdir(parents=True, exist_ok=True)
     _copy_definitions(folder / "crds")
+    compile_programs(folder, PROGRAMS)
+
+
+def compile_programs(folder: Path, programs: Sequence[str]) -> Path:
+    """Compile programs of Kubernetes, unless the folder has them.
+
+    Args:
+        folder: gets the programs.
+        programs: their names, such as `kubelet`.
+
+    Returns:
+        The folder of Kubernetes' source.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     module = folder / "build"
     module.mkdir(exist_ok=True)
     (module / "go.mod").write_text("module example.org/kubernetes\n\ngo 1.24.0\n")
@@ -60,15 +74,15 @@ def build(folder: Path) -> None:
     major, minor, _ = KUBERNETES.split(".")
     values = {"gitVersion": f"v{KUBERNETES}", "gitMajor": major, "gitMinor": minor}
     flags = " ".join(f"-X k8s.io/component-base/version.{key}={values[key]}" for key in values)
-    for name in PROGRAMS:
-        if (folder / name).exists():
-            continue
-        package = f"k8s.io/kubernetes/cmd/{name}"
-        _run("go", "get", "-tool", f"{package}@v{KUBERNETES}", cwd=module)
-        temporary = module / name
+    missing = [name for name in programs if not (folder / name).exists()]
+    packages = [f"k8s.io/kubernetes/cmd/{name}" for name in missing]
+    if missing:
+        _run("go", "get", "-tool", *(f"{name}@v{KUBERNETES}" for name in packages), cwd=module)
         options = ("-p", "1", "-trimpath", "-ldflags", f"-s -w {flags}")
-        _run("nice", "go", "build", *options, "-o", str(temporary), package, cwd=module)
-        temporary.rename(folder / name)
+        _run("nice", "go", "build", *options, "-o", f"{module}/", *packages, cwd=module)
+    for name in missing:
+        (module / name).rename(folder / name)
+    return source
 
 
 def _copy_definitions(folder: Path) -> None:
@@ -107,19 +121,25 @@ def find_missing(folder: Path) -> list[str]:
 class ApiServer:
     """A running API server, and a client that is its administrator.
 
-    Attributes:
+    Args:
+        folder: the folder of `build`.
         kubeconfig: the configuration for `kubectl` and client libraries.
+        prefix: a command that runs `kubectl` in other namespaces of Linux.
     """
 
-    def __init__(self, folder: Path, data: Path):
-        self.kubeconfig = data / "kubeconfig"
-        self._kubectl = str(folder / "kubectl")
+    def __init__(self, folder: Path, kubeconfig: Path, prefix: Sequence[str] = ()):
+        self.kubeconfig = kubeconfig
+        self._kubectl = [*prefix, str(folder / "kubectl")]
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        """Return the command line of kubectl with arguments."""
+        return [*self._kubectl, f"--kubeconfig={self.kubeconfig}", *map(str, arguments)]
 
     def kubectl(
         self, *arguments: str | Path, text: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl; its standard error follows its standard output."""
-        command = [self._kubectl, f"--kubeconfig={self.kubeconfig}", *map(str, arguments)]
+        command = self.command(*arguments)
         return subprocess.run(
             command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -153,7 +173,7 @@ def run_server(folder: Path, data: Path) -> Iterator[ApiServer]:
         data: an empty folder for the database, keys, logs and the kubeconfig.
     """
     store, peer, port = (_free_port() for _ in range(3))
-    server = ApiServer(folder, data)
+    server = ApiServer(folder, data / "kubeconfig")
     token = secrets.token_hex(16)
     (data / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
     (data / "tokens.csv").chmod(0o600)

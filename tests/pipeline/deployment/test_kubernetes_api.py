@@ -1,4 +1,4 @@
-"""A real Kubernetes API server accepts the rendered files and `docs/flink.yaml`.
+"""A real Kubernetes API server accepts the rendered files and those of `docs`.
 
 Needs the programs of `python -m benchmarks.cluster.kubernetes_api build FOLDER`, with FOLDER in
 the environment variable REGARD_KUBERNETES.
@@ -16,7 +16,8 @@ from regard.pipeline.deployment.manifests import Deployment, render
 from regard.pipeline.deployment.render import write
 
 FOLDER = Path(os.environ.get("REGARD_KUBERNETES", "no-such-folder"))
-FLINK = Path(__file__).resolve().parents[3] / "docs" / "flink.yaml"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+FLINK = DOCS / "flink.yaml"
 
 pytestmark = [
     pytest.mark.slow,
@@ -132,6 +133,17 @@ def test_flink(server):
     for document in yaml.safe_load_all(FLINK.read_text(encoding="utf-8")):
         name = document["metadata"]["name"]
         check_contains(get(server, "flink", document["kind"], name), document)
+
+
+@pytest.mark.parametrize("name", ["cronjob", "scheduler", "training"])
+def test_training(server, name):
+    path = DOCS / f"kubernetes-{name}.yaml"
+    create_namespace(server, name)
+    output = server.apply(path, f"--namespace={name}")
+    assert "Warning" not in output
+    for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        kind, identifier = document["kind"], document["metadata"]["name"]
+        check_contains(get(server, name, kind, identifier), document)
 
 
 def test_an_unknown_field_is_rejected(server, tmp_path):

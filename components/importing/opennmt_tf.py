@@ -243,15 +243,14 @@ def _count_heads(tensors: CheckpointTensors, heads: int | None, width: int) -> i
     """Return the number of heads: that of the user, or the one that relative positions show."""
     remedy = "Give num_heads of the model: 8 in Transformer, 16 in TransformerBig."
     for side in ("encoder", "decoder"):
-        depth = tensors.shapes.get(f"{side}/layers/0/{_RELATIVE}keys", (0,))[-1]
-        if not depth or width % depth:
+        shape = tensors.shapes.get(f"{side}/layers/0/{_RELATIVE}keys", ())
+        if len(shape) != 2 or not shape[1] or width % shape[1]:
             continue
-        if heads not in (None, width // depth):
-            message = (
-                f"{heads} heads are not the {width // depth} of the model's relative positions."
-            )
+        count = width // shape[1]
+        if heads not in (None, count):
+            message = f"The model has {count} heads, as its relative positions show, not {heads}."
             raise UserError(message, "--heads", "Leave out --heads.")
-        return width // depth
+        return count
     if heads is None:
         message = "The number of attention heads does not follow from the weights."
         raise UserError(message, "--heads", remedy)
@@ -286,10 +285,15 @@ def _layers(
         "norm": "pre" if is_pre else "post",
         "norm_epsilon": _EPSILON,
     }
-    relative = tensors.shapes.get(f"{prefix}0/{_RELATIVE}keys")
-    if relative:
-        return {**settings, "positions": "relative", "max_distance": relative[0] // 2}
-    return {**settings, "positions": "sinusoidal_tensor2tensor", "first_position": 1}
+    name = f"{prefix}0/{_RELATIVE}keys"
+    if name not in tensors:
+        return {**settings, "positions": "sinusoidal_tensor2tensor", "first_position": 1}
+    distance = next(iter(tensors.shapes[name]), 0) // 2
+    for number in range(layers):
+        for kind in ("keys", "values"):
+            relative = f"{prefix}{number}/{_RELATIVE}{kind}"
+            tensors.check_shape(relative, (2 * distance + 1, width // heads))
+    return {**settings, "positions": "relative", "max_distance": distance}
 
 
 def _check_layer(

@@ -260,3 +260,13 @@ def test_shapes_that_do_not_fit_are_refused(folder, monkeypatch, name, shape):
     value = np.zeros(shape, np.float32)
     change_checkpoint(folder, lambda table: table.update({key(name): value}))
     never_built(folder, monkeypatch, "ckpt-2")
+
+
+@pytest.mark.parametrize("part", ["0/self_attention", "1/self_attention"])
+@pytest.mark.parametrize("shape", [(), (7,), (0, 4), (1, 4), (6, 4), (7, 3), (7, 0), (7, 4, 1)])
+def test_relative_positions_that_do_not_fit_are_refused(tmp_path, part, shape):
+    folder = shutil.copytree(OPENNMT_TF / "relative-target", tmp_path / "model")
+    name = key(f"encoder/layers/{part}/layer/relative_position_keys")
+    change_checkpoint(folder, lambda table: table.update({name: np.zeros(shape, np.float32)}))
+    for heads in (None, 2):
+        refused(folder, "ckpt-2", heads=heads)

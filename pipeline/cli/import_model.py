@@ -124,7 +124,16 @@ def joeynmt(
 def opennmt_tf(
     folder: FolderArgument,
     name: NameOption,
-    heads: Annotated[int, option("--heads", "N", "The number of attention heads.")] = 8,
+    heads: Annotated[
+        int | None,
+        option(
+            "--heads",
+            "N",
+            "The number of attention heads: 8 in Transformer, 16 in TransformerBig and ScalingNmt, "
+            "2 in TransformerTiny. Required, except for relative positions, which show it.",
+            "none",
+        ),
+    ] = None,
     source_end: Annotated[
         bool,
         flag("--source-end", "The model reads </s> after a source (source_sequence_controls)."),
@@ -138,9 +147,14 @@ def opennmt_tf(
     The folder also has the SentencePiece models, `source.model` and `target.model` or
     `shared.model`, and the vocabularies, `source.vocab` and `target.vocab` or `shared.vocab`.
 
-    [bold]Example[/bold]
+    The weights do not show the number of heads, the activation and sinusoidal positions. Regard
+    assumes ReLU, and either relative or sinusoidal positions.
+
+    [bold]Examples[/bold]
 
       regard import opennmt-tf averaged --name wmt --heads 8
+
+      regard import opennmt-tf scaling --name wmt --heads 16 --source-end
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """

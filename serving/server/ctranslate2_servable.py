@@ -155,7 +155,7 @@ class CTranslate2Servable(ConvertedServable):
         results = self._translator.translate_batch(
             sources,
             target_prefix=target_prefixes(sources, self._first_tokens),
-            max_batch_size=-(-len(rows) // self._threads),  # rows of similar lengths, all at once
+            max_batch_size=self._batch_size(len(rows), name),
             max_input_length=0,
             max_decoding_length=self._prefix_length + max(limits),
             num_hypotheses=self._arguments["beam_size"],
@@ -174,6 +174,14 @@ class CTranslate2Servable(ConvertedServable):
             if all(_is_complete(hypothesis, limit) for hypothesis in best):
                 translated[row] = best
         return translated
+
+    def _batch_size(self, rows: int, name: str) -> int:
+        """Return how many rows of similar lengths are computed at once."""
+        if name == "align" and self._arguments["beam_size"] > 1:
+            # With a beam, CTranslate2 4.8.5 returns the attention of another row of the batch for
+            # the first token.
+            return 1
+        return -(-rows // self._threads)
 
     def _hypothesis(
         self, tokens: list[str], score: float, attention: Sequence[Sequence[float]] | None

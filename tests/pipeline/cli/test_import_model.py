@@ -125,6 +125,8 @@ def test_the_written_configuration_is_valid(regard, tmp_path):
         (["joeynmt", "nowhere", "--name", "x"], "nowhere"),
         (["joeynmt", JOEYNMT / "pre-tied", "--name", "x", "--checkpoint", "../a"], "--checkpoint"),
         (["opennmt-tf", "nowhere", "--name", "x"], "nowhere"),
+        (["opennmt-tf", OPENNMT_TF / "pre", "--name", "x"], "--heads"),
+        (["opennmt-tf", OPENNMT_TF / "relative-target", "--name", "x", "--heads", "4"], "--heads"),
         (["opennmt-tf", OPENNMT_TF / "pre", "--name", "x", "--heads", "3"], "--heads"),
         (["marian", FOLDER / "m2m", "--name", "x"], "model_type"),
         (["marian", FOLDER / "marian-opus", "--name", "../x"], "../x"),

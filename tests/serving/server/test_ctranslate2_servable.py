@@ -132,9 +132,10 @@ def test_an_unknown_token_is_no_end_of_the_source(engine, monkeypatch):
     assert "<unk>" in received[0]
 
 
-def test_rows_do_not_depend_on_their_batch(engine):
-    batched = engine.run("align", batch(TEXTS))
-    for row, text in enumerate(TEXTS):
+def assert_rows_are_independent(engine, texts):
+    """Compare each row of ``align``, with its attention, in a batch and alone."""
+    batched = engine.run("align", batch(texts))
+    for row, text in enumerate(texts):
         alone = engine.run("align", batch([text]))
         for name, value in alone.items():
             inside = batched[name][(row, *(slice(size) for size in value.shape[1:]))]
@@ -142,6 +143,23 @@ def test_rows_do_not_depend_on_their_batch(engine):
                 assert inside == value[0] if value.ndim == 1 else (inside == value[0]).all()
             else:
                 assert_close(inside, value[0], err_msg=name)
+
+
+def test_rows_do_not_depend_on_their_batch(engine):
+    assert_rows_are_independent(engine, TEXTS)
+
+
+def test_rows_of_a_beam_do_not_depend_on_their_batch(tmp_path, in_process, monkeypatch):
+    """With a beam, CTranslate2 mixes up the attention of the first tokens of a batch."""
+    version = publish(tmp_path, BEAM, ["serving_default", "align"])
+    engine = ctranslate2_loader("float32", 1)("small", version)
+    texts = [b"a cat sat", b"the dog", b"the mat", b"the dog ran", b"a cat", b"the mat sat"]
+    with monkeypatch.context() as patch:
+        run = mock.Mock(side_effect=AssertionError("CTranslate2 computes all rows"))
+        patch.setattr(Servable, "run", run)
+        assert_rows_are_independent(engine, texts)
+    assert engine.run("align", batch(texts))["target_length"].max() > 1
+    engine.close()
 
 
 def test_only_special_rows_are_left_to_tensorflow(engine, monkeypatch):

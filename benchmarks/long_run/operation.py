@@ -43,6 +43,8 @@ def operate(
         rate: sentences per second.
     """
     operation = Operation(folder, rate)
+    # A shell lets programs in the background ignore SIGINT.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         operation.start()
         operation.measure(hours, span_minutes * 60, kill_minutes * 60)

@@ -57,7 +57,7 @@ def pooling(name):
 
 
 def encoder_block(norm):
-    return lambda: test_transformer.test_an_encoder_block_equals_the_paper(norm)
+    return lambda: test_transformer.test_an_encoder_block_equals_the_paper(norm, 1e-5)
 
 
 # A test that compares a layer with each function.
@@ -91,7 +91,7 @@ COMPARISONS = {
     "layer_normalization": encoder_block("pre"),
     "feed_forward": encoder_block("pre"),
     "encoder_block": encoder_block("pre"),
-    "decoder_block": lambda: test_transformer.test_a_decoder_block_equals_the_paper("pre"),
+    "decoder_block": lambda: test_transformer.test_a_decoder_block_equals_the_paper("pre", 1e-5),
     "sinusoids": lambda: test_positions.test_sinusoids_equal_the_paper(6),
     "rotate": test_positions.test_a_rotation_turns_each_pair_by_its_angle,
     "relative_attention": test_matrices.test_relative_positions,

@@ -103,6 +103,15 @@ def word_files(config: Config) -> dict[str, str]:
     return {**files, **(pretrained.files() if pretrained else {})}
 
 
+def word_file_option(key: str) -> str:
+    """Return the option of the configuration that names a file of ``word_files``."""
+    if key == WORD_LIST:
+        return "tokenizer.word_list"
+    if key.startswith(MONOLINGUAL):
+        return MONOLINGUAL
+    return key if key.startswith(TOKENIZER_MODEL) else f"model.pretrained.{key}"
+
+
 def tokenizer_files(config: Config) -> dict[str, str]:
     """Return the files of ``tokenizer.model`` by their keys in the configuration."""
     model = config.tokenizer.model if config.tokenizer is not None else None
@@ -130,11 +139,9 @@ def vector_digests(config: Config) -> dict[str, str]:
         except OSError as error:
             reason = error.strerror
         if reason:
-            option = "tokenizer.word_list" if key == WORD_LIST else f"model.pretrained.{key}"
-            option = MONOLINGUAL if key.startswith(MONOLINGUAL) else option
-            option = key if key.startswith(TOKENIZER_MODEL) else option
+            where = config.locate(word_file_option(key))
             message = f"The file {path} cannot be read: {reason}."
-            raise UserError(message, config.locate(option), "Use another file, or null.")
+            raise UserError(message, where, "Use another file, or null.")
     return digests
 
 

@@ -14,6 +14,7 @@ from regard.core.regular_files import read_regular
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import (
+    Engine,
     JsonErrorsOption,
     QuantizationOption,
     RegistryOption,
@@ -50,7 +51,7 @@ def serve(
         ),
     ] = None,
     engine: Annotated[
-        Literal["tensorflow", "ctranslate2", "jax"],
+        Literal[Engine, "jax"],
         option(
             "--engine",
             "ENGINE",

@@ -14,7 +14,7 @@ from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup, find_files
 from regard.core.errors import NotFoundError
 from regard.core.files import read_json_object, write_json
-from regard.pipeline.cache_keys import digest, word_files
+from regard.pipeline.cache_keys import digest, word_file_option, word_files
 from regard.pipeline.config import Config
 from regard.pipeline.context import resolve_data
 from regard.pipeline.scheduling.state import TrainedData, TrainingFiles
@@ -100,11 +100,12 @@ def _training_files(group: FileGroup, digests: Mapping[str, str]) -> TrainingFil
 
 
 def _word_digests(config: Config, cache: Path | None) -> dict[str, str]:
-    """Return SHA-256 of the files of words and vectors, which are not part of the fingerprint."""
+    """Return SHA-256 of the files of ``word_files``, which are not part of the fingerprint."""
     files = word_files(config)
-    for path in files.values():
+    for key, path in files.items():
         if not Path(path).is_file():
-            raise NotFoundError("The file of words or vectors does not exist.", where=path)
+            where = config.locate(word_file_option(key))
+            raise NotFoundError(f"The file {path} does not exist.", where)
     digests = digests_of(files.values(), cache)
     return {name: digests[path] for name, path in files.items()}
 

@@ -65,8 +65,17 @@ class TestSnapshot:
         assert (first.fingerprint, first.key != second.key) == (second.fingerprint, True)
         assert second.word_files == vector_digests(load(corpus.folder / "tiny.yaml"))
         vectors.unlink()
-        with pytest.raises(UserError, match="words or vectors does not exist"):
+        with pytest.raises(UserError, match=r"vectors\.txt does not exist") as caught:
             take_snapshot(load(corpus.folder / "tiny.yaml"), paths)
+        assert caught.value.where.endswith("model.pretrained.source")
+
+    def test_error_of_a_missing_tokenizer_names_its_option(self, corpus, paths):
+        config = corpus.config()
+        settings = config.tokenizer.model_copy(update={"model": str(corpus.folder / "own.model")})
+        config = config.model_copy(update={"tokenizer": settings})
+        with pytest.raises(UserError, match=r"own\.model does not exist") as caught:
+            take_snapshot(config, paths)
+        assert caught.value.where.endswith("tokenizer.model")
 
     def test_missing_and_unreadable_files_are_errors(self, corpus, paths):
         corpus.write("train.tsv.gz", []).write_bytes(b"not compressed")

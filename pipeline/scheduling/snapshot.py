@@ -105,7 +105,8 @@ def _word_digests(config: Config, cache: Path | None) -> dict[str, str]:
     for key, path in files.items():
         if not Path(path).is_file():
             where = config.locate(word_file_option(key))
-            raise NotFoundError(f"The file {path} does not exist.", where)
+            remedy = "Restore the file, or use another one."
+            raise NotFoundError(f"The file {path} does not exist.", where, remedy)
     digests = digests_of(files.values(), cache)
     return {name: digests[path] for name, path in files.items()}
 

@@ -11,6 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LAYERS = ["attention", "decoders", "encoders", "layers", "search", "test_layers.py"]
 LAYERS = [f"tests/models/{name}" for name in LAYERS]
+# TensorFlow lets oneDNN multiply bfloat16 if the processor has AVX-512, whatever the variable says,
+# and crashes if it forbids AVX-512.
+LAYERS_IN_FLOAT32 = [*LAYERS, "-k", "not bfloat16 and not precision"]
 CONVERSION = ["tests/serving/export/test_ctranslate2.py"]
 
 pytestmark = [
@@ -20,10 +23,10 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(
-    ("variables", "tests"),
+    ("variables", "selection"),
     [
-        ({"ONEDNN_MAX_CPU_ISA": "SSE41"}, LAYERS),
-        ({"ONEDNN_MAX_CPU_ISA": "AVX2"}, LAYERS),
+        ({"ONEDNN_MAX_CPU_ISA": "SSE41"}, LAYERS_IN_FLOAT32),
+        ({"ONEDNN_MAX_CPU_ISA": "AVX2"}, LAYERS_IN_FLOAT32),
         ({"TF_ENABLE_ONEDNN_OPTS": "0"}, LAYERS),
         # CTranslate2 uses oneDNN on AMD's processors and MKL on Intel's.
         ({"CT2_USE_MKL": "0", "ONEDNN_MAX_CPU_ISA": "SSE41"}, CONVERSION),
@@ -34,10 +37,10 @@ pytestmark = [
     ],
     ids=str,
 )
-def test_numeric_tests_pass(variables, tests):
+def test_numeric_tests_pass(variables, selection):
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
     completed = subprocess.run(
-        [*command, *tests],
+        [*command, *selection],
         cwd=ROOT,
         env={**os.environ, **variables},
         capture_output=True,
@@ -45,4 +48,4 @@ def test_numeric_tests_pass(variables, tests):
         timeout=3600,
         check=False,
     )
-    assert completed.returncode == 0, completed.stdout[-4000:]
+    assert completed.returncode == 0, completed.stdout[-4000:] + completed.stderr[:4000]

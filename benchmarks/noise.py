@@ -1,6 +1,7 @@
 """Adds noise of five kinds to parallel text, each to an equal part of a share of the pairs.
 
-python -m benchmarks.noise SOURCE TARGET OUT    writes OUT.source, OUT.target and OUT.kind
+python -m benchmarks.noise SOURCE TARGET OUT    writes OUT.source, OUT.target and OUT.kind, and the
+                                                pairs without noise to OUT-clean.source and .target
 """
 
 import argparse
@@ -27,6 +28,17 @@ def add_noise(pairs, share, seed=17):
         yield source, targets[kind], kind
 
 
+def write(out, sources, targets, kinds):
+    """Write all pairs and their kinds to `out`.*, and those without noise to `out`-clean.*."""
+    clean = [row for row, kind in enumerate(kinds) if kind == "clean"]
+    files = {".source": sources, ".target": targets, ".kind": kinds}
+    files |= {"-clean.source": [sources[row] for row in clean]}
+    files |= {"-clean.target": [targets[row] for row in clean]}
+    for suffix, lines in files.items():
+        text = "".join(f"{line}\n" for line in lines)
+        Path(f"{out}{suffix}").write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("source", "target", "out"):
@@ -34,7 +46,4 @@ if __name__ == "__main__":
     parser.add_argument("--share", type=float, default=0.2)
     options = parser.parse_args()
     texts = list(zip(read_lines(options.source), read_lines(options.target), strict=True))
-    columns = zip(*add_noise(texts, options.share), strict=True)
-    for name, lines in zip(("source", "target", "kind"), columns, strict=True):
-        text = "".join(f"{line}\n" for line in lines)
-        Path(f"{options.out}.{name}").write_text(text, encoding="utf-8")
+    write(options.out, *zip(*add_noise(texts, options.share), strict=True))

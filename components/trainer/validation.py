@@ -79,7 +79,8 @@ class ValidationCallback(keras.callbacks.Callback):
         }
         if float(self.model.loss_mean.count):  # zero right after a resume
             entry["train_loss"] = self.progress.loss()
-        text = f"epoch {entry['epoch']} · step {state.step} · evaluating"
+        epoch = state.epoch + (state.epoch_batches > 0)  # of the last batch, as in the progress
+        text = f"epoch {epoch} · step {state.step} · evaluating"
         events.emit("progress", node=NODE, text=text, step=state.step)
         entry |= self.evaluate()
         state.history.append(entry)

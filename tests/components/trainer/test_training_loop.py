@@ -1,6 +1,7 @@
 """The training loop: limits, early stopping, evaluations, averages, reproducibility."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_loop import fit
+from regard.core import events
 from regard.core.errors import UserError
 from tests.components.trainer.tiny_training import (
     assert_equal_arrays,
@@ -101,6 +103,21 @@ def test_evaluations_do_not_change_the_training(tmp_path):
     assert state.tokens == evaluated_often.tokens == 3 * int(batches()[0].lengths.sum())
     arrays = (checkpoint_arrays(tmp_path / name / "ck/last.npz") for name in ("epochs", "steps"))
     assert_equal_arrays(*arrays)
+
+
+@pytest.mark.parametrize("evaluate_every", [None, 5])
+def test_an_evaluation_is_reported_in_the_epoch_of_its_last_batch(
+    tmp_path, monkeypatch, evaluate_every
+):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    _, state = train(tmp_path, evaluate_every=evaluate_every)
+    size = batches()[0].size
+    reported = [event["text"] for event, _ in events.read(log, 0) if "evaluating" in event["text"]]
+    assert reported == [
+        f"epoch {math.ceil(step / size)} · step {step} · evaluating"
+        for step in evaluation_steps(state)
+    ]
 
 
 def test_history_entries_have_the_values_of_a_learning_curve(tmp_path):

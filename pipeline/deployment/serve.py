@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.registry.store import MODEL_FILE, Registry
-from regard.core.errors import EnvironmentFault, NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.garbage_collection import without_gc
 from regard.core.native_output import silence_output
+from regard.pipeline.deployment.tls_files import check_tls_files
 from regard.serving import session
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import (
@@ -132,9 +133,9 @@ def serve(
 
     Raises:
         UserError: no model can be loaded, a port cannot be bound, the request log cannot be opened,
-            or a TLS file does not exist.
+            or a TLS file cannot be used.
     """
-    _check_certificates(server_options)
+    check_tls_files(server_options)
     started = time.monotonic()
     with silence_output():
         with without_gc():
@@ -191,22 +192,6 @@ def serve(
 
     asyncio.run(run())
     _end_despite_loading()
-
-
-def _check_certificates(options: ServerOptions) -> None:
-    """Check that the TLS files exist, before models are loaded.
-
-    Raises:
-        UserError: one does not exist, or is not a file.
-    """
-    files = list(options.tls_files or ())
-    if options.client_ca is not None:
-        files.append(options.client_ca)
-    for file in files:
-        if not file.exists():
-            raise NotFoundError("The file does not exist.", where=str(file))
-        if not file.is_file():
-            raise UserError("The path is not a regular file.", where=str(file))
 
 
 def _end_despite_loading() -> None:

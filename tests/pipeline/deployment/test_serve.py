@@ -135,19 +135,11 @@ def test_the_life_of_a_server(registry, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("files", "where"),
-    [
-        ({"tls_files": (Path(__file__), Path("none.pem"))}, "none.pem"),
-        ({"client_ca": Path("none.pem")}, "none.pem"),
-        ({"client_ca": Path(__file__).parent}, str(Path(__file__).parent)),
-    ],
-)
-def test_a_missing_certificate_is_reported_before_loading(registry, files, where):
+def test_a_tls_file_that_cannot_be_used_is_reported_before_loading(registry):
     models = serve.list_models(["reverser"], None, registry)
     with pytest.raises(UserError) as caught:
-        serve.serve(models, ManagerOptions(), ServerOptions(**files))
-    assert caught.value.where == where
+        serve.serve(models, ManagerOptions(), ServerOptions(client_ca=Path("none.pem")))
+    assert caught.value.where == "none.pem"
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):

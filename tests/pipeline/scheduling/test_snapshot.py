@@ -69,13 +69,23 @@ class TestSnapshot:
             take_snapshot(load(corpus.folder / "tiny.yaml"), paths)
         assert caught.value.where.endswith("model.pretrained.source")
 
-    def test_error_of_a_missing_tokenizer_names_its_option(self, corpus, paths):
+    @pytest.mark.parametrize(
+        ("section", "key", "option"),
+        [
+            ("tokenizer", "model", "tokenizer.model"),
+            ("tokenizer", "word_list", "tokenizer.word_list"),
+            ("data", "monolingual", "data.monolingual"),
+        ],
+    )
+    def test_error_of_a_missing_file_names_its_option(self, corpus, paths, section, key, option):
         config = corpus.config()
-        settings = config.tokenizer.model_copy(update={"model": str(corpus.folder / "own.model")})
-        config = config.model_copy(update={"tokenizer": settings})
-        with pytest.raises(UserError, match=r"own\.model does not exist") as caught:
+        missing = str(corpus.folder / "own.file")
+        changes = {key: [missing] if key == "monolingual" else missing}
+        settings = getattr(config, section).model_copy(update=changes)
+        config = config.model_copy(update={section: settings})
+        with pytest.raises(UserError, match=r"own\.file") as caught:
             take_snapshot(config, paths)
-        assert caught.value.where.endswith("tokenizer.model")
+        assert caught.value.where.endswith(option)
 
     def test_missing_and_unreadable_files_are_errors(self, corpus, paths):
         corpus.write("train.tsv.gz", []).write_bytes(b"not compressed")

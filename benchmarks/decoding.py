@@ -125,9 +125,7 @@ def prepare_job(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]
     weights = dict(zip(model.weight_names, model.weights, strict=True))
     np.savez(folder / "joeynmt.npz", **convert_weights(weights, model.model))
     config = load(workload.ROOT / "benchmarks" / "transformer.yaml").model_dump(mode="json")
-    recorded = read_record(version).config
-    config |= {name: recorded[name] for name in ("training", "search") if name in recorded}
-    search = config["search"]
+    search = read_record(version).config.get("search", config["search"])
     sources, targets = workload.references(Path(config["data"]["root"]))
     pairs = list(zip(sources, targets, strict=True))[: arguments.sentences]
     pairs.sort(key=lambda pair: len(tokenizer.encode(pair[0])), reverse=True)
@@ -137,9 +135,9 @@ def prepare_job(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]
         "models": {"regard": str(version), "joeynmt": str(folder / "joeynmt.npz")},
         "registry": str(registry),
         "settings": model.model,
-        "config": {name: config[name] for name in ("training", "search")},
         "tokenizer": str(folder / "tokenizer.model"),
         "vocabulary": str(folder / "vocabulary.txt"),
+        "search": search,
         "beam_size": search["beam_size"],
         "length_penalty": search["length_penalty"],
         "ctranslate2_length_penalty": _ctranslate2_penalty(
@@ -165,7 +163,11 @@ def run(system: System, job: Mapping[str, Any], arguments: Any) -> dict[str, Any
     if system.program == "ctranslate2":
         request["model"] = _export_ctranslate2(job, system.quantization)
     elif system.patience is not None:
-        request["model"] = _export_with_patience(job, system.patience)
+        request["model"] = export_with_search(
+            Path(job["models"]["regard"]),
+            {**job["search"], "patience": system.patience},
+            Path(job["vocabulary"]).parent / f"patience-{system.patience:g}",
+        )
     else:
         request["model"] = job["models"][system.program]
     if system.program == "joeynmt":
@@ -187,28 +189,39 @@ def _export_ctranslate2(job: Mapping[str, Any], quantization: str) -> str:
     return str(folder)
 
 
-def _export_with_patience(job: Mapping[str, Any], patience: float) -> str:
-    """Export the model with another patience on first use, and return its folder."""
-    folder = Path(job["vocabulary"]).parent / f"patience-{patience:g}"
+def export_with_search(version: Path, search: Mapping[str, Any], folder: Path) -> str:
+    """Export a model with another search on first use, and return the folder.
+
+    Args:
+        version: a version of the registry.
+        search: the section ``search``.
+        folder: where to write the SavedModel.
+    """
     if not folder.exists():
         from regard.components.common.tokenizers import read_tokenizers
+        from regard.components.registry.records import read_record
         from regard.components.settings.trainer import TrainerConfig
         from regard.components.trainer.export import export, read_warm_start
         from regard.models import tasks
 
-        model = read_warm_start(Path(job["models"]["regard"]))
-        assert model is not None  # `prepare_job` has read it
+        model, recorded = read_warm_start(version), read_record(version).config
+        if model is None:
+            sys.exit(f"{version} has no file for a warm start")
         network = tasks.get_network(model.task)
-        for side, serialized in model.tokenizers.items():
-            (folder.parent / f"{side}.model").write_bytes(serialized)
-        tokenizers = read_tokenizers(folder.parent, network.description.text_features)
-        config = {**job["config"], "model": model.model}
-        config["search"] = {**config["search"], "patience": patience}
+        with tempfile.TemporaryDirectory() as serialized:
+            for side, content in model.tokenizers.items():
+                (Path(serialized) / f"{side}.model").write_bytes(content)
+            tokenizers = read_tokenizers(Path(serialized), network.description.text_features)
+        config = TrainerConfig(
+            task=model.task,
+            model=model.model,
+            training=recorded.get("training", {}),
+            search=search,
+        )
         sizes = {side: int(tokenizer.vocab_size()) for side, tokenizer in tokenizers.items()}
-        trainer_config = TrainerConfig(task=model.task, **config)
-        copy = network.build(trainer_config.model, trainer_config.training, sizes)
+        copy = network.build(config.model, config.training, sizes)
         copy.set_weights(model.weights)
-        export(copy, network, trainer_config, tokenizers, folder)
+        export(copy, network, config, tokenizers, folder)
     return str(folder)
 
 

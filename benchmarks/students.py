@@ -1,0 +1,107 @@
+"""Compare BLEU and sentences per second of a teacher and of a student with several searches.
+
+    python -m benchmarks.students multi30k-en-de-rotary multi30k-en-de-student
+
+The 1,000 test sentences of Multi30k from text to text, sorted by length, in batches of equal size;
+the teacher with the search that it was published with. All run one after another in each round,
+each in a process of its own. The table has medians over the rounds, of speeds and of ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import workload
+from benchmarks.decoding import export_with_search
+from benchmarks.markdown_table import format_table, median_ratio
+
+TEACHER = "teacher"
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"type": "greedy"},
+    "beam 2": {"type": "beam", "beam_size": 2},
+    "beam 2, patience": {"type": "beam", "beam_size": 2, "patience": 1.0},
+    "beam 3, patience": {"type": "beam", "beam_size": 3, "patience": 1.0},
+    "beam 5": {"type": "beam", "beam_size": 5},
+    "beam 5, patience": {"type": "beam", "beam_size": 5, "patience": 1.0},
+}
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("teacher", help="model of the registry")
+    parser.add_argument("student", help="model of the registry")
+    parser.add_argument("--only", nargs="+", metavar="SEARCH", choices=list(SEARCHES))
+    parser.add_argument("--split", choices=list(workload.SPLITS), default="test")
+    parser.add_argument("--batch", type=int, default=64, help="batch size in sentences")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+
+    from regard.components.registry.records import read_record
+    from regard.components.registry.store import Registry
+    from regard.pipeline.workspace import Workspace
+
+    registry = Registry(Workspace.from_environment().registry)
+    teacher, student = (registry.resolve(name) for name in (arguments.teacher, arguments.student))
+    multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
+    sources, targets = workload.references(multi30k, arguments.split)
+    pairs = list(zip(sources, targets, strict=True))[: arguments.sentences]
+    pairs.sort(key=lambda pair: len(pair[0]), reverse=True)
+    texts, references = [source for source, _ in pairs], [target for _, target in pairs]
+    with tempfile.TemporaryDirectory() as folder:
+        models = {TEACHER: str(teacher)}
+        published = read_record(student).config["search"]
+        for number, name in enumerate(arguments.only or SEARCHES):
+            search = change_search(published, SEARCHES[name])
+            models[name] = export_with_search(student, search, Path(folder, str(number)))
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in models}
+        for _ in range(arguments.rounds):
+            for name, model in models.items():
+                print(f"{name} ...", file=sys.stderr, flush=True)
+                results[name].append(decode(model, texts, arguments.batch, arguments.threads))
+    print(format_results(results, references))
+
+
+def change_search(published: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the published section ``search`` with changes, or the changes if the type is new."""
+    return {**published, **changes} if changes["type"] == published["type"] else dict(changes)
+
+
+def decode(model: str, texts: Sequence[str], batch: int, threads: int) -> dict[str, Any]:
+    """Decode once in a process of its own; see `latency.measure` for the result."""
+    request = {"program": "regard", "model": model, "texts": texts, "batch": batch}
+    request |= {"threads": threads, "passes": 1, "single": 0}
+    command = [sys.executable, "-m", "benchmarks.decoding_process"]
+    return workload.run_process(command, request, threads)
+
+
+def format_results(
+    results: Mapping[str, Sequence[Mapping[str, Any]]], references: Sequence[str]
+) -> str:
+    """Format the results as a Markdown table with one row per search."""
+    import sacrebleu
+
+    speeds = {
+        name: [len(run["outputs"]) / statistics.median(run["seconds"]) for run in runs]
+        for name, runs in results.items()
+    }
+    rows = []
+    for name, runs in results.items():
+        bleu = sacrebleu.corpus_bleu(list(runs[-1]["outputs"]), [list(references)]).score
+        ratio = median_ratio(speeds[name], speeds[TEACHER])
+        rows.append([name, f"{bleu:.2f}", f"{statistics.median(speeds[name]):.0f}", f"{ratio:.2f}"])
+    return format_table(["search", "BLEU", "sentences/s", "× teacher"], rows)
+
+
+if __name__ == "__main__":
+    main()

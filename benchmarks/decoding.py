@@ -190,7 +190,7 @@ def _export_ctranslate2(job: Mapping[str, Any], quantization: str) -> str:
 
 
 def export_with_search(version: Path, search: Mapping[str, Any], folder: Path) -> str:
-    """Export a model with another search on first use, and return the folder.
+    """Export a model in float32 with another search on first use, and return the folder.
 
     Args:
         version: a version of the registry.

@@ -1,10 +1,16 @@
 """Compare BLEU and sentences per second of a teacher and of a student with several searches.
 
+    regard run configs/multi30k-en-de-rotary.yaml     # the teacher
+    regard run configs/multi30k-en-de-best.yaml --set name=multi30k-en-de-student \\
+        --set model.encoder.layers=2 --set model.decoder.layers=2 --set search.beam_size=2 \\
+        --set training.max_steps=8000 --set augmentation.back_translation=null \\
+        --set "data.monolingual=[]"
     python -m benchmarks.students multi30k-en-de-rotary multi30k-en-de-student
 
 The 1,000 test sentences of Multi30k from text to text, sorted by length, in batches of equal size;
-the teacher with the search that it was published with. All run one after another in each round,
-each in a process of its own. The table has medians over the rounds, of speeds and of ratios.
+the teacher with the search that it was published with. Both models are exported with the present
+code, in float32. In each round all run one after another, each in a process of its own. The table
+has medians over the rounds, of speeds and of ratios.
 """
 
 from __future__ import annotations
@@ -23,13 +29,13 @@ from benchmarks.decoding import export_with_search
 from benchmarks.markdown_table import format_table, median_ratio
 
 TEACHER = "teacher"
+# With a length penalty, `patience` is 1 by default: a search stops when its beam is full.
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {"type": "greedy"},
     "beam 2": {"type": "beam", "beam_size": 2},
-    "beam 2, patience": {"type": "beam", "beam_size": 2, "patience": 1.0},
-    "beam 3, patience": {"type": "beam", "beam_size": 3, "patience": 1.0},
+    "beam 3": {"type": "beam", "beam_size": 3},
     "beam 5": {"type": "beam", "beam_size": 5},
-    "beam 5, patience": {"type": "beam", "beam_size": 5, "patience": 1.0},
+    "beam 2, exact": {"type": "beam", "beam_size": 2, "patience": None},
 }
 
 
@@ -51,15 +57,16 @@ def main() -> None:
     from regard.components.registry.store import Registry
     from regard.pipeline.workspace import Workspace
 
-    registry = Registry(Workspace.from_environment().registry)
+    workspace = Workspace.from_environment()
+    registry = Registry(workspace.registry)
     teacher, student = (registry.resolve(name) for name in (arguments.teacher, arguments.student))
-    multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
-    sources, targets = workload.references(multi30k, arguments.split)
+    sources, targets = workload.references(workspace.data_root() / "multi30k", arguments.split)
     pairs = list(zip(sources, targets, strict=True))[: arguments.sentences]
     pairs.sort(key=lambda pair: len(pair[0]), reverse=True)
     texts, references = [source for source, _ in pairs], [target for _, target in pairs]
     with tempfile.TemporaryDirectory() as folder:
-        models = {TEACHER: str(teacher)}
+        search = read_record(teacher).config["search"]
+        models = {TEACHER: export_with_search(teacher, search, Path(folder, TEACHER))}
         published = read_record(student).config["search"]
         for number, name in enumerate(arguments.only or SEARCHES):
             search = change_search(published, SEARCHES[name])
@@ -73,8 +80,12 @@ def main() -> None:
 
 
 def change_search(published: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the published section ``search`` with changes, or the changes if the type is new."""
-    return {**published, **changes} if changes["type"] == published["type"] else dict(changes)
+    """Return the published section ``search`` with changes, without keys of other types."""
+    from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
+
+    kind = {"greedy": GreedySearchConfig, "beam": BeamSearchConfig}[changes["type"]]
+    kept = {name: value for name, value in published.items() if name in kind.model_fields}
+    return {**kept, **changes}
 
 
 def decode(model: str, texts: Sequence[str], batch: int, threads: int) -> dict[str, Any]:

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ["attention", "decoders", "encoders", "layers", "search", "test_layers.py"]
 LAYERS = [f"tests/models/{name}" for name in LAYERS]
 # TensorFlow lets oneDNN multiply bfloat16 if the processor has AVX-512, whatever the variable says,
-# and crashes if it forbids AVX-512.
+# and crashes if the variable forbids AVX-512. Tests with both 16-bit formats have "precision" in
+# their names.
 LAYERS_IN_FLOAT32 = [*LAYERS, "-k", "not bfloat16 and not precision"]
 CONVERSION = ["tests/serving/export/test_ctranslate2.py"]
 

@@ -79,7 +79,7 @@ class ValidationCallback(keras.callbacks.Callback):
         }
         if float(self.model.loss_mean.count):  # zero right after a resume
             entry["train_loss"] = self.progress.loss()
-        epoch = state.epoch + (state.epoch_batches > 0)  # of the last batch, as in the progress
+        epoch = state.epoch + (state.epoch_batches > 0)  # of the last batch, as in progress
         text = f"epoch {epoch} · step {state.step} · evaluating"
         events.emit("progress", node=NODE, text=text, step=state.step)
         entry |= self.evaluate()

@@ -3,61 +3,79 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 
 from regard.core.errors import NotFoundError, UserError
+from regard.core.regular_files import read_regular
 from regard.serving.server.options import ServerOptions
+
+_MAX_BYTES = 4 << 20  # ten times the size of a system's certificates
+# gRPC requires this line exactly, OpenSSL also accepts others.
+_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+# OpenSSL's names of its errors for keys of the same type and of different types.
+_MISMATCHES = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 
 
 def check_tls_files(options: ServerOptions) -> None:
-    """Check that the certificates and the private key can be read, and belong together.
+    """Check that REST and gRPC can use the certificates and the private key.
 
     Raises:
-        UserError: a file does not exist, cannot be read, or is not a PEM file with what it is for;
-            the key has a password, or is not that of the certificate.
+        UserError: a file does not exist, cannot be read, or contains no certificate or private key
+            in PEM; the key has a password, or does not match the certificate.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-
-    def check_certificate(file: Path) -> None:
-        _check(file, "a certificate", lambda: context.load_verify_locations(file))
-
     if options.client_ca is not None:
-        check_certificate(options.client_ca)
+        _check_certificates(options.client_ca, context)
     if options.tls_files is not None:
         chain, key = options.tls_files
-        check_certificate(chain)
-
-        def load_key() -> None:
-            # Without a function for the password OpenSSL would ask for it on the terminal.
-            context.load_cert_chain(chain, key, password=lambda: "")
-
-        _check(key, "a private key without a password", load_key)
+        _check_certificates(chain, context)
+        _check_key(chain, key, context)
 
 
-def _check(file: Path, content: str, load: Callable[[], None]) -> None:
-    """Load a file, and report in its name what fails.
+def _check_certificates(file: Path, context: ssl.SSLContext) -> None:
+    """Raise a `UserError` unless the file contains a certificate."""
+    message = "OpenSSL cannot read a certificate from the file."
+    remedy = f"Give a PEM file with a line {_CERTIFICATE.decode()} before each certificate."
+    if _CERTIFICATE not in map(bytes.rstrip, _read(file).splitlines()):
+        raise UserError("The file contains no certificate in PEM.", str(file), remedy)
+    try:
+        context.load_verify_locations(file)
+    except ssl.SSLError:
+        raise UserError(message, str(file), remedy) from None
 
-    Args:
-        file: the file.
-        content: what it must contain, for the message.
-        load: loads it with OpenSSL.
+
+def _check_key(chain: Path, key: Path, context: ssl.SSLContext) -> None:
+    """Raise a `UserError` unless the key is one for the first certificate of the chain."""
+
+    def refuse_password() -> str:
+        # Without this function OpenSSL asks for the password on the terminal.
+        remedy = "Give a key without a password; openssl pkey removes it."
+        raise UserError("The private key has a password.", str(key), remedy)
+
+    _read(key)
+    try:
+        context.load_cert_chain(chain, key, password=refuse_password)
+    except ssl.SSLError as error:
+        remedy = "Give a PEM file with the private key of the certificate."
+        if error.reason in _MISMATCHES:
+            message = "The private key does not match the certificate."
+            raise UserError(message, str(key), remedy) from None
+        if error.reason is not None:
+            message = f"OpenSSL refuses the certificate: {error.reason}."
+            raise UserError(message, str(chain), "Use another certificate.") from None
+        message = "OpenSSL cannot read a private key from the file."
+        raise UserError(message, str(key), remedy) from None
+
+
+def _read(file: Path) -> bytes:
+    """Return the content of a file.
 
     Raises:
-        UserError: the file cannot be loaded.
+        UserError: it cannot be read.
     """
     try:
-        if not file.exists():
-            raise NotFoundError("The file does not exist.", where=str(file))
-        if not file.is_file():
-            raise UserError("The path is not a regular file.", where=str(file))
-        load()
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
-            message = "The key is not that of the certificate."
-            content = "the key of the certificate"
-        else:
-            message = f"OpenSSL cannot read {content} from the file."
-        raise UserError(message, str(file), f"Give a PEM file with {content}.") from None
+        return read_regular(file, _MAX_BYTES)
+    except FileNotFoundError:
+        raise NotFoundError("The file does not exist.", where=str(file)) from None
     except OSError as error:
-        raise UserError(f"The file cannot be read: {error.strerror}", where=str(file)) from None
+        raise UserError(f"The file cannot be read: {error.strerror}.", where=str(file)) from None

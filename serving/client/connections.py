@@ -168,7 +168,13 @@ def _convert_errors() -> Iterator[None]:
 def _tls_context(target: Target) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=target.ca_file)
     if target.certificate is not None:
-        context.load_cert_chain(*target.certificate)
+        chain, key = target.certificate
+
+        def refuse_password() -> str:
+            # Without this function OpenSSL asks for the password on the terminal.
+            raise ValueError(f"The private key {key} has a password. Give one without a password.")
+
+        context.load_cert_chain(chain, key, password=refuse_password)
     return context
 
 

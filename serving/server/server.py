@@ -223,7 +223,8 @@ class Server:
                 )
                 self.grpc_port = self._grpc.add_secure_port(address, credentials)
         except RuntimeError:
-            raise OSError(f"Cannot bind {address}; it may be in use.") from None
+            others = " or the TLS files cannot be used" if options.tls_files else ""
+            raise OSError(f"Cannot bind {address}; it may be in use{others}.") from None
         self._calls.port = self.grpc_port
 
     async def _start_rest(self, rest_socket: socket.socket) -> None:

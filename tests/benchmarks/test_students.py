@@ -7,14 +7,16 @@ from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
 
 
 @pytest.mark.parametrize("name", list(SEARCHES))
-def test_searches_keep_the_length_penalty_of_the_model(name):
-    published = BeamSearchConfig(beam_size=4, length_penalty=1.5).model_dump(mode="json")
+def test_searches_keep_the_settings_of_the_model(name):
+    limits = {"max_length_factor": 1.2, "no_repeat_ngram_size": 3}
+    published = BeamSearchConfig(beam_size=4, length_penalty=1.5, **limits).model_dump(mode="json")
     section = change_search(published, SEARCHES[name])
     if name == "greedy":
-        assert GreedySearchConfig.model_validate(section) == GreedySearchConfig()
+        assert GreedySearchConfig.model_validate(section) == GreedySearchConfig(**limits)
     else:
         search = BeamSearchConfig.model_validate(section)
-        assert (search.beam_size, search.length_penalty) == (SEARCHES[name]["beam_size"], 1.5)
+        expected = BeamSearchConfig(length_penalty=1.5, **limits, **SEARCHES[name])
+        assert search == expected
 
 
 def test_speeds_are_compared_within_each_round():

@@ -2,18 +2,20 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import grpc
 import pytest
 
 from regard.core.errors import UserError
 from regard.pipeline.deployment.tls_files import check_tls_files
 from regard.serving.server.options import ServerOptions
 
-PASSWORD = ["-aes256", "-passout", "pass:secret"]
+RSA, WEAK_RSA, ELLIPTIC = "rsa:2048", "rsa:1024", "ec"
+CURVE = ["-pkeyopt", "ec_paramgen_curve:prime256v1"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Two certificates with their keys, a key with a password, and a file of text."""
+    """Certificates with their keys, and files that cannot be used."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     folder = tmp_path_factory.mktemp("tls")
@@ -21,22 +23,63 @@ def folder(tmp_path_factory) -> Path:
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 
-    options = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    for name in ("server", "other"):
+    names = {"server": RSA, "other": RSA, "weak": WEAK_RSA, "elliptic": ELLIPTIC}
+    for name, kind in names.items():
+        options = ["-x509", "-newkey", kind, *(CURVE if kind == ELLIPTIC else [])]
+        options += ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
         openssl("req", *options, "-keyout", f"{name}.key", "-out", f"{name}.pem")
-    openssl("rsa", *PASSWORD, "-in", "server.key", "-out", "locked.key")
+    openssl("rsa", "-traditional", "-in", "server.key", "-out", "pkcs1.key")
+    openssl("rsa", "-aes256", "-passout", "pass:secret", "-in", "server.key", "-out", "locked.key")
+    # The password is empty.
+    openssl("pkcs8", "-topk8", "-passout", "pass:", "-in", "server.key", "-out", "empty.key")
     openssl("x509", "-in", "server.pem", "-outform", "der", "-out", "server.der")
-    combined = (folder / "server.key").read_text() + (folder / "server.pem").read_text()
-    (folder / "combined.pem").write_text(combined)
-    (folder / "text").write_text("no certificate\n", encoding="utf-8")
+    openssl("x509", "-in", "server.pem", "-trustout", "-out", "trusted.pem")
+    server = (folder / "server.pem").read_text()
+    (folder / "combined.pem").write_text((folder / "server.key").read_text() + server)
+    chain = f"the server\n{server}its authority\n{(folder / 'other.pem').read_text()}"
+    (folder / "chain.pem").write_text(chain)
+    (folder / "windows.pem").write_bytes(server.replace("\n", "\r\n").encode())
+    (folder / "bom.pem").write_text(server, encoding="utf-8-sig")
+    (folder / "damaged.pem").write_text(server.replace("M", "!", 1))
+    (folder / "text").write_text("no certificate\n")
     return folder
 
 
-def test_usable_files(folder):
+def accepts(chain: Path, key: Path) -> bool:
+    """Whether gRPC starts a server with these files."""
+    server = grpc.server(None)
+    credentials = grpc.ssl_server_credentials([(key.read_bytes(), chain.read_bytes())])
+    try:
+        return bool(server.add_secure_port("127.0.0.1:0", credentials))
+    except RuntimeError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("chain", "key"),
+    [
+        ("server.pem", "server.key"),
+        ("server.pem", "pkcs1.key"),
+        ("elliptic.pem", "elliptic.key"),
+        ("combined.pem", "combined.pem"),
+        ("chain.pem", "server.key"),
+        ("windows.pem", "server.key"),
+    ],
+)
+def test_usable_files(folder, chain, key):
+    tls_files = folder / chain, folder / key
+    check_tls_files(ServerOptions(tls_files=tls_files, client_ca=folder / "chain.pem"))
+    assert accepts(*tls_files)
+
+
+@pytest.mark.parametrize("chain", ["bom.pem", "trusted.pem"])
+def test_grpc_refuses_some_certificates_of_openssl(folder, chain):
+    """If it accepts them some day, `check_tls_files` can, too."""
+    assert not accepts(folder / chain, folder / "server.key")
+
+
+def test_no_files():
     check_tls_files(ServerOptions())
-    tls_files = folder / "server.pem", folder / "server.key"
-    check_tls_files(ServerOptions(tls_files=tls_files, client_ca=folder / "other.pem"))
-    check_tls_files(ServerOptions(tls_files=(folder / "combined.pem", folder / "combined.pem")))
 
 
 @pytest.mark.parametrize(
@@ -46,13 +89,20 @@ def test_usable_files(folder):
         ("server.pem", "none", None, "none", "does not exist"),
         ("server.pem", "server.key", "none", "none", "does not exist"),
         ("server.pem", ".", None, ".", "not a regular file"),
-        ("text", "server.key", None, "text", "cannot read a certificate"),
-        ("server.der", "server.key", None, "server.der", "cannot read a certificate"),
-        ("server.key", "server.pem", None, "server.key", "cannot read a certificate"),
-        ("server.pem", "server.key", "text", "text", "cannot read a certificate"),
-        ("server.pem", "text", None, "text", "cannot read a private key without a password"),
-        ("server.pem", "locked.key", None, "locked.key", "a private key without a password"),
-        ("server.pem", "other.key", None, "other.key", "not that of the certificate"),
+        ("text", "server.key", None, "text", "no certificate"),
+        ("server.der", "server.key", None, "server.der", "no certificate"),
+        ("server.key", "server.pem", None, "server.key", "no certificate"),
+        ("bom.pem", "server.key", None, "bom.pem", "no certificate"),
+        ("trusted.pem", "server.key", None, "trusted.pem", "no certificate"),
+        ("damaged.pem", "server.key", None, "damaged.pem", "cannot read a certificate"),
+        ("weak.pem", "weak.key", None, "weak.pem", "KEY_TOO_SMALL"),
+        ("server.pem", "server.key", "text", "text", "no certificate"),
+        ("server.pem", "text", None, "text", "cannot read a private key"),
+        ("server.pem", "locked.key", None, "locked.key", "has a password"),
+        ("server.pem", "empty.key", None, "empty.key", "has a password"),
+        ("server.pem", "other.key", None, "other.key", "does not match"),
+        ("server.pem", "elliptic.key", None, "elliptic.key", "does not match"),
+        ("elliptic.pem", "server.key", None, "server.key", "does not match"),
     ],
 )
 def test_the_file_that_cannot_be_used_is_named(folder, chain, key, client_ca, where, message):
@@ -66,9 +116,9 @@ def test_the_file_that_cannot_be_used_is_named(folder, chain, key, client_ca, wh
 
 
 def test_a_file_without_permission(folder, monkeypatch):
-    def raise_error(path):
-        raise PermissionError(13, "Permission denied")
+    def raise_error(path, flags, *arguments, **options):
+        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "exists", raise_error)
+    monkeypatch.setattr("os.open", raise_error)
     with pytest.raises(UserError, match="cannot be read: Permission denied"):
         check_tls_files(ServerOptions(client_ca=folder / "server.pem"))

@@ -322,6 +322,15 @@ def test_mutual_tls_and_tokens(folder, certificate):
     assert Client("https://a", "m", token="t")._target.headers == {"authorization": "Bearer t"}
 
 
+def test_a_key_with_a_password_is_refused(certificate, tmp_path):
+    chain, key = certificate
+    locked = tmp_path / "locked.pem"
+    command = ["openssl", "rsa", "-aes256", "-passout", "pass:secret", "-in", str(key)]
+    subprocess.run([*command, "-out", str(locked)], check=True, capture_output=True)
+    with pytest.raises(ValueError, match=r"locked\.pem has a password"):
+        Client("https://localhost", "m", certificate=(chain, locked)).predict(["a"])
+
+
 def test_the_client_works_without_tensorflow(ports):
     """In a process where importing TensorFlow fails."""
     code = f"""

@@ -84,8 +84,8 @@ def change_search(published: Mapping[str, Any], changes: Mapping[str, Any]) -> d
     from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
 
     kind = {"greedy": GreedySearchConfig, "beam": BeamSearchConfig}[changes["type"]]
-    kept = {name: value for name, value in published.items() if name in kind.model_fields}
-    return {**kept, **changes}
+    settings = {name: value for name, value in published.items() if name in kind.model_fields}
+    return {**settings, **changes}
 
 
 def decode(model: str, texts: Sequence[str], batch: int, threads: int) -> dict[str, Any]:

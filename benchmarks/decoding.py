@@ -225,16 +225,18 @@ def export_with_search(version: Path, search: Mapping[str, Any], folder: Path) -
     return str(folder)
 
 
+def sentences_per_second(runs: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return the speed of the median pass of each run."""
+    return [len(run["outputs"]) / statistics.median(run["seconds"]) for run in runs]
+
+
 def format_results(
     results: Mapping[str, Sequence[Mapping[str, Any]]], targets: Sequence[str]
 ) -> str:
     """Format the results as a Markdown table with one row per system."""
     import sacrebleu
 
-    speeds = {
-        name: [len(run["outputs"]) / statistics.median(run["seconds"]) for run in runs]
-        for name, runs in results.items()
-    }
+    speeds = {name: sentences_per_second(runs) for name, runs in results.items()}
     latencies = {
         name: sorted(x for run in runs for x in run["latencies"]) for name, runs in results.items()
     }

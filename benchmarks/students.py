@@ -2,9 +2,10 @@
 
     regard run configs/multi30k-en-de-rotary.yaml     # the teacher
     regard run configs/multi30k-en-de-best.yaml --set name=multi30k-en-de-student \\
-        --set model.encoder.layers=2 --set model.decoder.layers=2 --set search.beam_size=2 \\
-        --set training.max_steps=8000 --set augmentation.back_translation=null \\
-        --set "data.monolingual=[]"
+        --set model.encoder.layers=2 --set model.decoder.layers=2 \\
+        --set search.beam_size=2 --set search.patience=null --set training.max_steps=8000 \\
+        --set augmentation.back_translation=null --set "data.monolingual=[]" \\
+        --set evaluation.thresholds.bleu=36
     python -m benchmarks.students multi30k-en-de-rotary multi30k-en-de-student
 
 The 1,000 test sentences of Multi30k from text to text, sorted by length, in batches of equal size;
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import workload
-from benchmarks.decoding import export_with_search
+from benchmarks.decoding import export_with_search, sentences_per_second
 from benchmarks.markdown_table import format_table, median_ratio
 
 TEACHER = "teacher"
@@ -102,10 +103,7 @@ def format_results(
     """Format the results as a Markdown table with one row per search."""
     import sacrebleu
 
-    speeds = {
-        name: [len(run["outputs"]) / statistics.median(run["seconds"]) for run in runs]
-        for name, runs in results.items()
-    }
+    speeds = {name: sentences_per_second(runs) for name, runs in results.items()}
     rows = []
     for name, runs in results.items():
         bleu = sacrebleu.corpus_bleu(list(runs[-1]["outputs"]), [list(references)]).score

@@ -34,13 +34,13 @@ def check_tls_files(options: ServerOptions) -> None:
 
 def _check_certificates(file: Path, context: ssl.SSLContext) -> None:
     """Raise a `UserError` unless the file contains a certificate."""
-    message = "OpenSSL cannot read a certificate from the file."
     remedy = f"Give a PEM file with a line {_CERTIFICATE.decode()} before each certificate."
     if _CERTIFICATE not in map(bytes.rstrip, _read(file).splitlines()):
         raise UserError("The file contains no certificate in PEM.", str(file), remedy)
     try:
         context.load_verify_locations(file)
     except ssl.SSLError:
+        message = "OpenSSL cannot read a certificate from the file."
         raise UserError(message, str(file), remedy) from None
 
 

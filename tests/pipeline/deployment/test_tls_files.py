@@ -39,6 +39,8 @@ def folder(tmp_path_factory) -> Path:
     chain = f"the server\n{server}its authority\n{(folder / 'other.pem').read_text()}"
     (folder / "chain.pem").write_text(chain)
     (folder / "windows.pem").write_bytes(server.replace("\n", "\r\n").encode())
+    (folder / "link.pem").symlink_to("server.pem")  # as the secrets of Kubernetes
+    (folder / "link.key").symlink_to("server.key")
     (folder / "bom.pem").write_text(server, encoding="utf-8-sig")
     (folder / "damaged.pem").write_text(server.replace("M", "!", 1))
     (folder / "text").write_text("no certificate\n")
@@ -64,6 +66,7 @@ def accepts(chain: Path, key: Path) -> bool:
         ("combined.pem", "combined.pem"),
         ("chain.pem", "server.key"),
         ("windows.pem", "server.key"),
+        ("link.pem", "link.key"),
     ],
 )
 def test_usable_files(folder, chain, key):

@@ -20,7 +20,6 @@ from regard.components.registry.store import MODEL_FILE, Registry
 from regard.core.errors import EnvironmentFault, UserError
 from regard.core.garbage_collection import without_gc
 from regard.core.native_output import silence_output
-from regard.pipeline.deployment.tls_files import check_tls_files
 from regard.serving import session
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import (
@@ -30,6 +29,7 @@ from regard.serving.server.model_config import (
     validate_name,
 )
 from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
+from regard.serving.server.tls_files import TlsFiles
 from regard.serving.server.versions import ModelSpec
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ def serve(
         UserError: no model can be loaded, a port cannot be bound, the request log cannot be opened,
             or a TLS file cannot be used.
     """
-    check_tls_files(server_options)
+    if tls_files := TlsFiles.from_options(server_options):
+        tls_files.load()  # before the models, which take longer
     started = time.monotonic()
     with silence_output():
         with without_gc():

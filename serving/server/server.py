@@ -5,7 +5,6 @@ import contextlib
 import logging
 import resource
 import socket
-import ssl
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from regard.serving.server.admission import Admission
+from regard.serving.server.certificates import Certificates
 from regard.serving.server.connections import Connections
 from regard.serving.server.grpc_api import SERVICES, Receiver, create_handlers
 from regard.serving.server.grpc_calls import Calls, UnknownMethods
@@ -26,6 +26,7 @@ from regard.serving.server.http_access import AccessMiddleware
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
+from regard.serving.server.tls_files import TlsFiles
 
 # Of a connection, those included that are cancelled or answered but not yet cleaned up: gRPC
 # refuses more. A client that always has 64 calls in progress was refused with a limit of 100.
@@ -141,14 +142,19 @@ class Server:
         self._calls = Calls(self._admission.max_total_bytes)
         self._rest: _Uvicorn | None = None
         self._rest_task: asyncio.Task[None] | None = None
+        self._certificates: Certificates | None = None
+        self._renewal_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Bind the ports, load the models, then accept requests.
 
         Raises:
             OSError: a port cannot be bound.
+            UserError: a TLS file cannot be used.
         """
         options, rest_socket = self._options, None
+        if tls_files := TlsFiles.from_options(options):
+            self._certificates = Certificates(tls_files)
         if options.grpc_port is not None:
             self._bind_grpc(options.grpc_port)
         if options.rest_port is not None:
@@ -160,6 +166,9 @@ class Server:
             self._health.start()
         if rest_socket is not None:
             await self._start_rest(rest_socket)
+        if self._certificates is not None:
+            renewal = self._certificates.keep_renewing()
+            self._renewal_task = asyncio.get_running_loop().create_task(renewal)
 
     async def stop(self, grace: float = 30.0) -> None:
         """Reject new requests, and wait up to ``grace`` seconds for those in progress."""
@@ -170,6 +179,8 @@ class Server:
         if self._rest is not None and self._rest_task is not None:
             stops.append(self._stop_rest(self._rest, self._rest_task, grace))
         await asyncio.gather(*stops)
+        if self._renewal_task is not None:
+            self._renewal_task.cancel()
         await self._manager.close()
         self._calls.close()
         self._admission.close()
@@ -213,18 +224,13 @@ class Server:
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{port}"
         try:
-            if options.tls_files is None:
+            if self._certificates is None:
                 self.grpc_port = self._grpc.add_insecure_port(address)
             else:
-                chain, key = (path.read_bytes() for path in options.tls_files)
-                roots = options.client_ca.read_bytes() if options.client_ca else None
-                credentials = grpc.ssl_server_credentials(
-                    [(key, chain)], roots, require_client_auth=roots is not None
-                )
+                credentials = self._certificates.grpc_credentials
                 self.grpc_port = self._grpc.add_secure_port(address, credentials)
         except RuntimeError:
-            others = " or the TLS files cannot be used" if options.tls_files else ""
-            raise OSError(f"Cannot bind {address}; it may be in use{others}.") from None
+            raise OSError(f"Cannot bind {address}; it may be in use.") from None
         self._calls.port = self.grpc_port
 
     async def _start_rest(self, rest_socket: socket.socket) -> None:
@@ -241,7 +247,6 @@ class Server:
             lambda: connections.is_draining,
         )
         access = Middleware(AccessMiddleware, self._admission)
-        chain, key = map(str, options.tls_files) if options.tls_files else (None, None)
         config = uvicorn.Config(
             Starlette(debug=False, routes=[*self._routes, *api.routes()], middleware=[access]),
             lifespan="off",
@@ -252,11 +257,10 @@ class Server:
             log_level="error",  # clients cause the warnings
             access_log=False,
             server_header=False,
-            ssl_certfile=chain,
-            ssl_keyfile=key,
-            ssl_ca_certs=str(options.client_ca) if options.client_ca else None,
-            ssl_cert_reqs=ssl.CERT_REQUIRED if options.client_ca else ssl.CERT_NONE,
         )
+        if self._certificates is not None:
+            config.load()  # which would set no context, if it was called later
+            config.ssl = self._certificates.rest_context
         self._rest = _Uvicorn(config, connections)
         self._rest_task = asyncio.get_running_loop().create_task(self._rest.serve([rest_socket]))
         while not self._rest.started:

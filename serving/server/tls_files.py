@@ -1,8 +1,9 @@
-"""Check the TLS files of a server before it loads models."""
+"""Read and check the TLS files of a server."""
 
 from __future__ import annotations
 
 import ssl
+from dataclasses import dataclass
 from pathlib import Path
 
 from regard.core.errors import NotFoundError, UserError
@@ -16,23 +17,66 @@ _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _MISMATCHES = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 
 
-def check_tls_files(options: ServerOptions) -> None:
-    """Check that REST and gRPC can use the certificates and the private key.
+@dataclass(frozen=True)
+class TlsFiles:
+    """The PEM files of a server.
 
-    Raises:
-        UserError: a file does not exist, cannot be read, or contains no certificate or private key
-            in PEM; the key has a password, or does not match the certificate.
+    Attributes:
+        chain: the certificate chain.
+        key: its private key.
+        client_ca: the authorities of the clients' certificates; None: clients need no certificate.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    if options.client_ca is not None:
-        _check_certificates(options.client_ca, context)
-    if options.tls_files is not None:
-        chain, key = options.tls_files
-        _check_certificates(chain, context)
-        _check_key(chain, key, context)
+
+    chain: Path
+    key: Path
+    client_ca: Path | None = None
+
+    @classmethod
+    def from_options(cls, options: ServerOptions) -> TlsFiles | None:
+        """Return the files of a server; None: it does not use TLS."""
+        return cls(*options.tls_files, options.client_ca) if options.tls_files else None
+
+    def read(self) -> TlsContents:
+        """Return the contents of the files, which are not checked.
+
+        Raises:
+            UserError: a file does not exist, or cannot be read.
+        """
+        client_ca = None if self.client_ca is None else _read(self.client_ca)
+        return TlsContents(_read(self.chain), _read(self.key), client_ca)
+
+    def load(self) -> tuple[TlsContents, ssl.SSLContext]:
+        """Return the contents of the files, which gRPC can use, and a context with them.
+
+        Raises:
+            UserError: a file does not exist, cannot be read, or contains no certificate or private
+                key in PEM; the key has a password, or does not match the certificate; a file
+                changes while it is read.
+        """
+        contents = self.read()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        if self.client_ca is not None:
+            _load_authorities(self.client_ca, context)
+            context.verify_mode = ssl.CERT_REQUIRED
+        # In another context, because clients with a certificate of this server must not be trusted.
+        _load_authorities(self.chain, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        _load_key(self.chain, self.key, context)
+        if self.read() != contents:
+            message = "A TLS file changed while it was read."
+            raise UserError(message, str(self.chain), "Try again.")
+        return contents, context
 
 
-def _check_certificates(file: Path, context: ssl.SSLContext) -> None:
+@dataclass(frozen=True)
+class TlsContents:
+    """The contents of `TlsFiles`."""
+
+    chain: bytes
+    key: bytes
+    client_ca: bytes | None
+
+
+def _load_authorities(file: Path, context: ssl.SSLContext) -> None:
     """Raise a `UserError` unless the file contains a certificate."""
     remedy = f"Give a PEM file with a line {_CERTIFICATE.decode()} before each certificate."
     if _CERTIFICATE not in map(bytes.rstrip, _read(file).splitlines()):
@@ -44,7 +88,7 @@ def _check_certificates(file: Path, context: ssl.SSLContext) -> None:
         raise UserError(message, str(file), remedy) from None
 
 
-def _check_key(chain: Path, key: Path, context: ssl.SSLContext) -> None:
+def _load_key(chain: Path, key: Path, context: ssl.SSLContext) -> None:
     """Raise a `UserError` unless the key is one for the first certificate of the chain."""
 
     def refuse_password() -> str:
@@ -52,7 +96,6 @@ def _check_key(chain: Path, key: Path, context: ssl.SSLContext) -> None:
         remedy = "Give a key without a password; openssl pkey removes it."
         raise UserError("The private key has a password.", str(key), remedy)
 
-    _read(key)
     try:
         context.load_cert_chain(chain, key, password=refuse_password)
     except ssl.SSLError as error:

@@ -1,4 +1,5 @@
 import shutil
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -6,8 +7,8 @@ import grpc
 import pytest
 
 from regard.core.errors import UserError
-from regard.pipeline.deployment.tls_files import check_tls_files
 from regard.serving.server.options import ServerOptions
+from regard.serving.server.tls_files import TlsFiles
 
 RSA, WEAK_RSA, ELLIPTIC = "rsa:2048", "rsa:1024", "ec"
 CURVE = ["-pkeyopt", "ec_paramgen_curve:prime256v1"]
@@ -70,19 +71,43 @@ def accepts(chain: Path, key: Path) -> bool:
     ],
 )
 def test_usable_files(folder, chain, key):
-    tls_files = folder / chain, folder / key
-    check_tls_files(ServerOptions(tls_files=tls_files, client_ca=folder / "chain.pem"))
-    assert accepts(*tls_files)
+    files = TlsFiles(folder / chain, folder / key, client_ca=folder / "chain.pem")
+    contents, _ = files.load()
+    assert contents == files.read()
+    assert accepts(files.chain, files.key)
 
 
 @pytest.mark.parametrize("chain", ["bom.pem", "trusted.pem"])
 def test_grpc_refuses_some_certificates_of_openssl(folder, chain):
-    """If it accepts them some day, `check_tls_files` can, too."""
+    """If it accepts them some day, `TlsFiles` can, too."""
     assert not accepts(folder / chain, folder / "server.key")
 
 
-def test_no_files():
-    check_tls_files(ServerOptions())
+def test_the_files_of_a_server(folder):
+    assert TlsFiles.from_options(ServerOptions()) is None
+    chain, key = folder / "server.pem", folder / "server.key"
+    options = ServerOptions(tls_files=(chain, key), client_ca=folder / "other.pem")
+    assert TlsFiles.from_options(options) == TlsFiles(chain, key, folder / "other.pem")
+
+
+def test_files_that_change_while_they_are_read(folder, tmp_path, monkeypatch):
+    """The chain is renewed after the contents were read, and before the context is made."""
+    chain = tmp_path / "chain.pem"
+    chain.write_bytes((folder / "server.pem").read_bytes())
+    files = TlsFiles(chain, folder / "server.key")
+    old = files.read()
+    chain.write_bytes((folder / "chain.pem").read_bytes())
+    contents = iter([old, files.read()])
+    monkeypatch.setattr(TlsFiles, "read", lambda self: next(contents))
+    with pytest.raises(UserError, match="changed while"):
+        files.load()
+
+
+def test_a_client_is_not_trusted_for_a_certificate_of_the_server(folder):
+    files = TlsFiles(folder / "server.pem", folder / "server.key", folder / "other.pem")
+    _, context = files.load()
+    assert len(context.get_ca_certs()) == 1
+    assert context.verify_mode is ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize(
@@ -109,12 +134,10 @@ def test_no_files():
     ],
 )
 def test_the_file_that_cannot_be_used_is_named(folder, chain, key, client_ca, where, message):
-    tls_files = folder / chain, folder / key
-    options = ServerOptions(
-        tls_files=tls_files, client_ca=None if client_ca is None else folder / client_ca
-    )
+    authorities = None if client_ca is None else folder / client_ca
+    files = TlsFiles(folder / chain, folder / key, authorities)
     with pytest.raises(UserError, match=message) as caught:
-        check_tls_files(options)
+        files.load()
     assert caught.value.where == str(folder / where)
 
 
@@ -124,4 +147,4 @@ def test_a_file_without_permission(folder, monkeypatch):
 
     monkeypatch.setattr("os.open", raise_error)
     with pytest.raises(UserError, match="cannot be read: Permission denied"):
-        check_tls_files(ServerOptions(client_ca=folder / "server.pem"))
+        TlsFiles(folder / "server.pem", folder / "server.key").load()

@@ -43,6 +43,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.corpora import SIDES, write  # noqa: E402
 from benchmarks.peers.install import FOLDER as PEERS  # noqa: E402
 from benchmarks.workload import run_process  # noqa: E402
+from regard.pipeline.workspace import Workspace  # noqa: E402
 
 _MEASURED_NODES = ("CorpusGen", "Preprocess")
 _BASELINE_PAIRS = 100_000  # more pairs have the same rate
@@ -82,7 +83,7 @@ def main() -> None:
     parser.add_argument("--sockeye", action="store_true", help="also measure Sockeye")
     parser.add_argument("--rounds", type=int, default=1, help="repeat every measurement")
     arguments = parser.parse_args()
-    multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
+    multi30k = Workspace.from_environment().data_root() / "multi30k"
 
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         for pairs in arguments.pairs:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import statistics
 import sys
@@ -27,6 +26,7 @@ import numpy as np
 
 from benchmarks import workload
 from benchmarks.markdown_table import format_table
+from regard.pipeline.workspace import Workspace
 
 _FILE_ROWS = 100_000
 _TOKENIZER = {"type": "bpe", "vocab_size": 8000}
@@ -42,7 +42,7 @@ def main() -> None:
     results: dict[int, list[dict[str, float]]] = {rows: [] for rows in arguments.rows}
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
-        workload.prepare(Path(os.environ["REGARD_DATA"], "multi30k"), folder, _TOKENIZER)
+        workload.prepare(Workspace.from_environment().data_root() / "multi30k", folder, _TOKENIZER)
         for rows in arguments.rows:
             write(folder, rows)
         command = [sys.executable, "-m", "benchmarks.input_pipeline", "process"]

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any
 from benchmarks import ingest
 from benchmarks.corpora import write
 from benchmarks.markdown_table import format_table
+from regard.pipeline.workspace import Workspace
 
 FILES = 8  # per side
 _MIN_SECONDS = 2.0  # of additional cost for an exponent; less is noise
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="keep corpora and runs here; reuse them")
     parser.add_argument("--results", type=Path, help="JSON lines of earlier sizes; is extended")
     arguments = parser.parse_args()
-    multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
+    multi30k = Workspace.from_environment().data_root() / "multi30k"
     options = ["--publish-anyway", *(["--to", arguments.to] if arguments.to else [])]
     costs = _read(arguments.results)
     with tempfile.TemporaryDirectory() as temporary:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 import tempfile
@@ -41,6 +40,7 @@ from benchmarks.cluster.pipeline_run import PipelineRun, configuration
 from benchmarks.cluster.predictions import find_different_columns
 from benchmarks.markdown_table import format_table
 from regard.core.owned_folders import SCRATCH, mark_name
+from regard.pipeline.workspace import Workspace
 
 ENGINES: dict[str, Callable[..., Engine]] = {"flink": Flink, "spark": Spark}
 EXPERIMENTS = ("equality", "faults", "control", "scaling")
@@ -63,7 +63,7 @@ def main() -> None:
         folder = (arguments.folder or Path(temporary)).resolve()
         corpus = folder / "corpus"
         if not corpus.exists():
-            multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
+            multi30k = Workspace.from_environment().data_root() / "multi30k"
             corpora.write(multi30k, corpus, arguments.pairs, FILES)
         bench = Bench(arguments.engine, configuration(corpus, arguments.steps), folder)
         for name in arguments.experiments:

@@ -65,9 +65,10 @@ def prepare(options: argparse.Namespace) -> None:
     os.environ["KERAS_BACKEND"] = "tensorflow"
     from benchmarks.gpu.prepare import prepare as prepare_folder
     from benchmarks.gpu.sizes import FULL, SMALL
+    from regard.pipeline.workspace import Workspace
 
     size = SMALL if options.small else FULL
-    prepare_folder(options.folder, Path(os.environ["REGARD_DATA"]), size)
+    prepare_folder(options.folder, Workspace.from_environment().data_root(), size)
 
 
 def run(options: argparse.Namespace) -> None:

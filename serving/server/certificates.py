@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import ssl
+import threading
+from collections import deque
 from typing import Any
 
 import grpc
 
-from regard.core.errors import UserError
 from regard.serving.server.tls_files import TlsContents, TlsFiles
 
-# Changed files are used when two successive checks find the same contents: before that, a program
-# may still be writing them.
+# Changed files are used when two successive checks find the same contents, and an error is logged
+# when two find it: before that, a program may still be replacing the files.
 _CHECK_SECONDS = 10.0
 log = logging.getLogger("regard.serve")
 
@@ -21,7 +21,8 @@ log = logging.getLogger("regard.serve")
 class Certificates:
     """The certificates of a server, for both of its APIs.
 
-    New connections use changed files; open ones keep the certificate that they began with.
+    New connections use changed files; open ones keep the certificate that they began with. If
+    changed files cannot be used, the earlier certificates stay, and the reason is logged.
 
     Args:
         files: the TLS files.
@@ -36,49 +37,60 @@ class Certificates:
 
     def __init__(self, files: TlsFiles):
         self._files = files
-        self._used, context = files.load()
-        self._last_contents = self._used
-        self._logged_error = ""
-        self._renewed_for_grpc: grpc.ServerCertificateConfiguration | None = None
+        self._current_contents, context = files.load()
+        self._last_contents = self._current_contents
+        self._last_error, self._checks_with_error = "", 0
+        self._pending_for_grpc = deque[grpc.ServerCertificateConfiguration](maxlen=1)
         self.rest_context = _RenewableContext(context)
         self.grpc_credentials = grpc.dynamic_ssl_server_credentials(
-            _create_grpc_configuration(self._used),
-            self._take_renewed_for_grpc,
+            _create_grpc_configuration(self._current_contents),
+            self._pop_pending_for_grpc,
             require_client_authentication=files.client_ca is not None,
         )
+        self._closing = threading.Event()
 
-    async def keep_renewing(self) -> None:
-        """Look for changed files until the task is cancelled."""
-        while True:
-            await asyncio.sleep(_CHECK_SECONDS)
-            await asyncio.to_thread(self.renew)
+    def start(self) -> None:
+        """Check the files regularly, in a thread that may end with the process."""
+        threading.Thread(target=self._keep_renewing, name="certificates", daemon=True).start()
+
+    def close(self) -> None:
+        """End the checks."""
+        self._closing.set()
 
     def renew(self) -> None:
-        """Use changed files if they are complete.
-
-        If they cannot be used, the earlier certificates stay, and the reason is logged once.
-        """
+        """Check the files once."""
         try:
             self._use_changed_files()
-        except UserError as error:
-            if str(error) != self._logged_error:
-                log.error("The earlier certificates stay in use: %s", error)
-            self._logged_error = str(error)
-        else:
-            self._logged_error = ""
+            error = ""
+        except Exception as raised:  # the next check may find files that can be used
+            error = " ".join(str(raised).split())
+        is_repeated, self._last_error = error == self._last_error, error
+        self._checks_with_error = self._checks_with_error + 1 if is_repeated else 1
+        if error and self._checks_with_error == 2:
+            log.error("The earlier certificates stay in use: %s", error)
+
+    def _keep_renewing(self) -> None:
+        while not self._closing.wait(_CHECK_SECONDS):
+            self.renew()
 
     def _use_changed_files(self) -> None:
         contents = self._files.read()
         is_complete, self._last_contents = contents == self._last_contents, contents
-        if is_complete and contents != self._used:
-            self._used, self.rest_context.current = self._files.load()
-            self._renewed_for_grpc = _create_grpc_configuration(self._used)
+        if is_complete and contents != self._current_contents:
+            self._current_contents, context = self._files.load()
+            self._pending_for_grpc.append(_create_grpc_configuration(self._current_contents))
+            self.rest_context.current_context = context
             log.info("New connections use the changed TLS files.")
 
-    def _take_renewed_for_grpc(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return the changed files, once; gRPC asks at each connection and reads them then."""
-        renewed, self._renewed_for_grpc = self._renewed_for_grpc, None
-        return renewed
+    def _pop_pending_for_grpc(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return the configuration that a new connection begins to use; None: it is the last one.
+
+        gRPC calls this for each connection, in threads of its own.
+        """
+        try:
+            return self._pending_for_grpc.pop()
+        except IndexError:
+            return None
 
 
 class _RenewableContext(ssl.SSLContext):
@@ -88,18 +100,18 @@ class _RenewableContext(ssl.SSLContext):
     longer trusted has to present its certificate again.
 
     Attributes:
-        current: the context of new connections.
+        current_context: the context of new connections.
     """
 
-    current: ssl.SSLContext
+    current_context: ssl.SSLContext
 
-    def __new__(cls, current: ssl.SSLContext) -> _RenewableContext:
+    def __new__(cls, current_context: ssl.SSLContext) -> _RenewableContext:
         context = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
-        context.current = current
+        context.current_context = current_context
         return context
 
     def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        return self.current.wrap_bio(*arguments, **options)
+        return self.current_context.wrap_bio(*arguments, **options)
 
 
 def _create_grpc_configuration(contents: TlsContents) -> grpc.ServerCertificateConfiguration:

@@ -143,7 +143,6 @@ class Server:
         self._rest: _Uvicorn | None = None
         self._rest_task: asyncio.Task[None] | None = None
         self._certificates: Certificates | None = None
-        self._renewal_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Bind the ports, load the models, then accept requests.
@@ -167,20 +166,19 @@ class Server:
         if rest_socket is not None:
             await self._start_rest(rest_socket)
         if self._certificates is not None:
-            renewal = self._certificates.keep_renewing()
-            self._renewal_task = asyncio.get_running_loop().create_task(renewal)
+            self._certificates.start()
 
     async def stop(self, grace: float = 30.0) -> None:
         """Reject new requests, and wait up to ``grace`` seconds for those in progress."""
         stops: list[Any] = []
+        if self._certificates is not None:
+            self._certificates.close()
         if self._grpc is not None and self._health is not None:
             self._health.close()
             stops.append(self._stop_grpc(grace))
         if self._rest is not None and self._rest_task is not None:
             stops.append(self._stop_rest(self._rest, self._rest_task, grace))
         await asyncio.gather(*stops)
-        if self._renewal_task is not None:
-            self._renewal_task.cancel()
         await self._manager.close()
         self._calls.close()
         self._admission.close()
@@ -259,7 +257,7 @@ class Server:
             server_header=False,
         )
         if self._certificates is not None:
-            config.load()  # which would set no context, if it was called later
+            config.load()  # uvicorn would call it later, and set `ssl` to None
             config.ssl = self._certificates.rest_context
         self._rest = _Uvicorn(config, connections)
         self._rest_task = asyncio.get_running_loop().create_task(self._rest.serve([rest_socket]))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import grpc
 
 from regard.core.errors import NotFoundError, UserError
 from regard.core.regular_files import read_regular
@@ -13,6 +15,8 @@ from regard.serving.server.options import ServerOptions
 _MAX_BYTES = 4 << 20  # ten times the size of a system's certificates
 # gRPC requires this line exactly, OpenSSL also accepts others.
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+_CHANGED = "Repeat the command when all files are written."
+_GRPC_KEYS = "Use keys of RSA, of Ed25519, or of the curves P-256, P-384 and P-521."
 # OpenSSL's names of its errors for keys of the same type and of different types.
 _MISMATCHES = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 
@@ -46,25 +50,35 @@ class TlsFiles:
         return TlsContents(_read(self.chain), _read(self.key), client_ca)
 
     def load(self) -> tuple[TlsContents, ssl.SSLContext]:
-        """Return the contents of the files, which gRPC can use, and a context with them.
+        """Return the contents of the files, and a context with them.
 
         Raises:
             UserError: a file does not exist, cannot be read, or contains no certificate or private
-                key in PEM; the key has a password, or does not match the certificate; a file
-                changes while it is read.
+                key in PEM; the key has a password, or does not match the certificate; gRPC cannot
+                use them; a file changes while it is read.
         """
         contents = self.read()
+        try:
+            context = self._create_context()
+        except OSError as error:  # OpenSSL opens the files again
+            message = f"A TLS file can no longer be read: {error.strerror}."
+            raise UserError(message, str(self.chain), _CHANGED) from None
+        if not _is_usable_for_grpc(contents):
+            message = "gRPC cannot use the certificate, its key, or the authorities."
+            raise UserError(message, str(self.chain), _GRPC_KEYS)
+        if self.read() != contents:
+            raise UserError("A TLS file changed while it was read.", str(self.chain), _CHANGED)
+        return contents, context
+
+    def _create_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if self.client_ca is not None:
             _load_authorities(self.client_ca, context)
             context.verify_mode = ssl.CERT_REQUIRED
         # In another context, because clients with a certificate of this server must not be trusted.
         _load_authorities(self.chain, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-        _load_key(self.chain, self.key, context)
-        if self.read() != contents:
-            message = "A TLS file changed while it was read."
-            raise UserError(message, str(self.chain), "Try again.")
-        return contents, context
+        _load_pair(self.chain, self.key, context)
+        return context
 
 
 @dataclass(frozen=True)
@@ -72,12 +86,16 @@ class TlsContents:
     """The contents of `TlsFiles`."""
 
     chain: bytes
-    key: bytes
+    key: bytes = field(repr=False)
     client_ca: bytes | None
 
 
 def _load_authorities(file: Path, context: ssl.SSLContext) -> None:
-    """Raise a `UserError` unless the file contains a certificate."""
+    """Load the certificates of a file as authorities.
+
+    Raises:
+        UserError: the file contains no certificate.
+    """
     remedy = f"Give a PEM file with a line {_CERTIFICATE.decode()} before each certificate."
     if _CERTIFICATE not in map(bytes.rstrip, _read(file).splitlines()):
         raise UserError("The file contains no certificate in PEM.", str(file), remedy)
@@ -88,8 +106,12 @@ def _load_authorities(file: Path, context: ssl.SSLContext) -> None:
         raise UserError(message, str(file), remedy) from None
 
 
-def _load_key(chain: Path, key: Path, context: ssl.SSLContext) -> None:
-    """Raise a `UserError` unless the key is one for the first certificate of the chain."""
+def _load_pair(chain: Path, key: Path, context: ssl.SSLContext) -> None:
+    """Load the certificates of a server and the key of the first of them.
+
+    Raises:
+        UserError: the key is not one of that certificate.
+    """
 
     def refuse_password() -> str:
         # Without this function OpenSSL asks for the password on the terminal.
@@ -110,6 +132,21 @@ def _load_key(chain: Path, key: Path, context: ssl.SSLContext) -> None:
         raise UserError(message, str(key), remedy) from None
 
 
+def _is_usable_for_grpc(contents: TlsContents) -> bool:
+    """Return whether gRPC, which has another library than Python, accepts a certificate."""
+    server = grpc.server(None)
+    pairs = [(contents.key, contents.chain)]
+    is_strict = contents.client_ca is not None
+    credentials = grpc.ssl_server_credentials(pairs, contents.client_ca, is_strict)
+    try:
+        server.add_secure_port("127.0.0.1:0", credentials)  # never started
+    except RuntimeError:
+        return False
+    finally:
+        server.stop(None)
+    return True
+
+
 def _read(file: Path) -> bytes:
     """Return the content of a file.
 
@@ -119,6 +156,8 @@ def _read(file: Path) -> bytes:
     try:
         return read_regular(file, _MAX_BYTES)
     except FileNotFoundError:
-        raise NotFoundError("The file does not exist.", where=str(file)) from None
+        raise NotFoundError("The file does not exist.", str(file), "Correct the path.") from None
     except OSError as error:
-        raise UserError(f"The file cannot be read: {error.strerror}.", where=str(file)) from None
+        message = f"The file cannot be read: {error.strerror}."
+        remedy = "Give the path of a file that the server may read."
+        raise UserError(message, str(file), remedy) from None

@@ -37,8 +37,9 @@ def pairs(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def files(pairs, tmp_path) -> TlsFiles:
-    """Copies of the old certificate, its key, and the clients' authority."""
+def files(pairs, tmp_path, monkeypatch) -> TlsFiles:
+    """Copies of the old certificate, its key, and the clients' authority; tests check them."""
+    monkeypatch.setattr(certificates, "_CHECK_SECONDS", 3600)
     files = TlsFiles(tmp_path / "chain.pem", tmp_path / "key.pem", tmp_path / "client_ca.pem")
     replace(files, pairs, "old")
     return files
@@ -59,7 +60,7 @@ def start_server(run, saved, files: TlsFiles, **options):
     return running.server
 
 
-def presented(port: int) -> str:
+def get_certificate(port: int) -> str:
     """Return the certificate that a server presents to a new connection, in PEM."""
     return ssl.get_server_certificate(("127.0.0.1", port), timeout=30)
 
@@ -103,12 +104,12 @@ def test_new_connections_use_changed_files(run, saved, pairs, files):
     with contextlib.closing(connection) as open_connection:
         open_connection.request("GET", "/v1/models/reverser")
         assert open_connection.getresponse().read()
-        assert [presented(port) for port in ports] == [old, old]
+        assert [get_certificate(port) for port in ports] == [old, old]
         replace(files, pairs, "new")
         server._certificates.renew()
-        assert [presented(port) for port in ports] == [old, old], "they may still be written"
+        assert [get_certificate(port) for port in ports] == [old, old], "they may still be written"
         server._certificates.renew()
-        assert [presented(port) for port in ports] == [new, new]
+        assert [get_certificate(port) for port in ports] == [new, new]
         open_connection.request("GET", "/v1/models/reverser")
         assert open_connection.getresponse().status == 200
         assert open_connection.sock.getpeercert(binary_form=True) == ssl.PEM_cert_to_DER_cert(old)
@@ -118,10 +119,12 @@ def test_a_running_server_finds_changed_files(run, saved, pairs, files, monkeypa
     monkeypatch.setattr(certificates, "_CHECK_SECONDS", 0.02)
     server = start_server(run, saved, files)
     replace(files, pairs, "new")
-    new, end = (pairs / "new.pem").read_text(), time.monotonic() + 60
-    while presented(server.rest_port) != new and time.monotonic() < end:
+    ports, new = (server.rest_port, server.grpc_port), (pairs / "new.pem").read_text()
+    end = time.monotonic() + 60
+    while (current := [get_certificate(port) for port in ports]) != [new, new]:
+        assert time.monotonic() < end, current
         time.sleep(0.05)
-    assert [presented(port) for port in (server.rest_port, server.grpc_port)] == [new, new]
+    server._certificates.close()
 
 
 @pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
@@ -146,38 +149,83 @@ def test_an_authority_that_is_no_longer_trusted(run, saved, pairs, files, versio
 
 def test_unusable_files_are_not_used(pairs, files, caplog):
     caplog.set_level(logging.INFO, "regard.serve")
-    renewed = Certificates(files)
-    context = renewed.rest_context.current
+    server_certificates = Certificates(files)
+    context = server_certificates.rest_context.current_context
     shutil.copyfile(pairs / "new.key", files.key)
     for _ in range(4):
-        renewed.renew()
+        server_certificates.renew()
     files.chain.unlink()
     for _ in range(2):
-        renewed.renew()
-    assert renewed.rest_context.current is context
-    assert renewed._take_renewed_for_grpc() is None
+        server_certificates.renew()
+    assert server_certificates.rest_context.current_context is context
+    assert server_certificates._pop_pending_for_grpc() is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
     mismatch, missing = (record.getMessage() for record in caplog.records)
     assert "key.pem: The private key does not match" in mismatch
     assert "chain.pem: The file does not exist" in missing
     replace(files, pairs, "new")
     for _ in range(4):
-        renewed.renew()
+        server_certificates.renew()
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR", "INFO"]
-    assert renewed.rest_context.current is not context
-    assert renewed._take_renewed_for_grpc() is not None
-    assert renewed._take_renewed_for_grpc() is None
+    assert server_certificates.rest_context.current_context is not context
+    assert server_certificates._pop_pending_for_grpc() is not None
+    assert server_certificates._pop_pending_for_grpc() is None
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), ValueError("?")])
+def test_the_checks_go_on_after_any_error(pairs, files, caplog, monkeypatch, error):
+    def fail(files):
+        raise error
+
+    server_certificates = Certificates(files)
+    with monkeypatch.context() as patch:
+        patch.setattr(TlsFiles, "load", fail)
+        replace(files, pairs, "new")
+        for _ in range(4):
+            server_certificates.renew()
+    assert [str(error) in record.getMessage() for record in caplog.records] == [True]
+    server_certificates.renew()
+    assert server_certificates._pop_pending_for_grpc() is not None
+
+
+def test_authorities_alone(pairs, files):
+    server_certificates = Certificates(files)
+    assert files.client_ca is not None
+    shutil.copyfile(pairs / "new.pem", files.client_ca)
+    for _ in range(2):
+        server_certificates.renew()
+    (authority,) = server_certificates.rest_context.current_context.get_ca_certs()
+    assert authority["subject"] == ((("commonName", "new"),),)
+    assert server_certificates._pop_pending_for_grpc() is not None
+
+
+def test_the_links_of_a_secret(pairs, tmp_path):
+    """Kubernetes replaces the link to a folder with all files of a Secret."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        for file, source in (("tls.crt", "pem"), ("tls.key", "key")):
+            shutil.copyfile(pairs / f"{name}.{source}", tmp_path / name / file)
+    (tmp_path / "data").symlink_to("old")
+    for file in ("tls.crt", "tls.key"):
+        (tmp_path / file).symlink_to(Path("data", file))
+    server_certificates = Certificates(TlsFiles(tmp_path / "tls.crt", tmp_path / "tls.key"))
+    (tmp_path / "next").symlink_to("new")
+    (tmp_path / "next").replace(tmp_path / "data")
+    for _ in range(2):
+        server_certificates.renew()
+    assert server_certificates._pop_pending_for_grpc() is not None
+    assert server_certificates._current_contents.chain == (pairs / "new.pem").read_bytes()
 
 
 def test_files_that_are_as_before_again(pairs, files, caplog):
     """The same error is logged again if there was none in between."""
     caplog.set_level(logging.INFO, "regard.serve")
-    renewed = Certificates(files)
+    server_certificates = Certificates(files)
     for _ in range(2):
         files.key.write_text("")
         for _ in range(3):
-            renewed.renew()
+            server_certificates.renew()
         replace(files, pairs, "old")
         for _ in range(3):
-            renewed.renew()
+            server_certificates.renew()
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]

@@ -7,11 +7,20 @@ import grpc
 import pytest
 
 from regard.core.errors import UserError
+from regard.serving.server import tls_files
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.tls_files import TlsFiles
 
-RSA, WEAK_RSA, ELLIPTIC = "rsa:2048", "rsa:1024", "ec"
-CURVE = ["-pkeyopt", "ec_paramgen_curve:prime256v1"]
+KEYS = {
+    "server": ["rsa:2048"],
+    "other": ["rsa:2048"],
+    "weak": ["rsa:1024"],
+    "elliptic": ["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
+    "p521": ["ec", "-pkeyopt", "ec_paramgen_curve:secp521r1"],
+    "ed25519": ["ed25519"],
+    "bitcoin": ["ec", "-pkeyopt", "ec_paramgen_curve:secp256k1"],
+    "ed448": ["ed448"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +33,8 @@ def folder(tmp_path_factory) -> Path:
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 
-    names = {"server": RSA, "other": RSA, "weak": WEAK_RSA, "elliptic": ELLIPTIC}
-    for name, kind in names.items():
-        options = ["-x509", "-newkey", kind, *(CURVE if kind == ELLIPTIC else [])]
-        options += ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    for name, key in KEYS.items():
+        options = ["-x509", "-newkey", *key, "-nodes", "-days", "2", "-subj", "/CN=localhost"]
         openssl("req", *options, "-keyout", f"{name}.key", "-out", f"{name}.pem")
     openssl("rsa", "-traditional", "-in", "server.key", "-out", "pkcs1.key")
     openssl("rsa", "-aes256", "-passout", "pass:secret", "-in", "server.key", "-out", "locked.key")
@@ -64,6 +71,8 @@ def accepts(chain: Path, key: Path) -> bool:
         ("server.pem", "server.key"),
         ("server.pem", "pkcs1.key"),
         ("elliptic.pem", "elliptic.key"),
+        ("p521.pem", "p521.key"),
+        ("ed25519.pem", "ed25519.key"),
         ("combined.pem", "combined.pem"),
         ("chain.pem", "server.key"),
         ("windows.pem", "server.key"),
@@ -77,10 +86,18 @@ def test_usable_files(folder, chain, key):
     assert accepts(files.chain, files.key)
 
 
-@pytest.mark.parametrize("chain", ["bom.pem", "trusted.pem"])
-def test_grpc_refuses_some_certificates_of_openssl(folder, chain):
+@pytest.mark.parametrize(
+    ("chain", "key"),
+    [
+        ("bom.pem", "server.key"),
+        ("trusted.pem", "server.key"),
+        ("bitcoin.pem", "bitcoin.key"),
+        ("ed448.pem", "ed448.key"),
+    ],
+)
+def test_grpc_refuses_some_certificates_of_openssl(folder, chain, key):
     """If it accepts them some day, `TlsFiles` can, too."""
-    assert not accepts(folder / chain, folder / "server.key")
+    assert not accepts(folder / chain, folder / key)
 
 
 def test_the_files_of_a_server(folder):
@@ -100,6 +117,19 @@ def test_files_that_change_while_they_are_read(folder, tmp_path, monkeypatch):
     contents = iter([old, files.read()])
     monkeypatch.setattr(TlsFiles, "read", lambda self: next(contents))
     with pytest.raises(UserError, match="changed while"):
+        files.load()
+
+
+@pytest.mark.parametrize("removed", ["chain.pem", "key.pem", "client_ca.pem"])
+def test_a_file_that_is_removed_after_it_was_read(folder, tmp_path, monkeypatch, removed):
+    """Other names of the same files are read, so that only OpenSSL finds that one is missing."""
+    files = TlsFiles(*(tmp_path / name for name in ("chain.pem", "key.pem", "client_ca.pem")))
+    sources = {files.chain: "server.pem", files.key: "server.key", files.client_ca: "other.pem"}
+    for path, source in sources.items():
+        path.write_bytes((folder / source).read_bytes())
+    (tmp_path / removed).unlink()
+    monkeypatch.setattr(tls_files, "_read", lambda path: (folder / sources[path]).read_bytes())
+    with pytest.raises(UserError, match="can no longer be read: No such file"):
         files.load()
 
 
@@ -124,6 +154,8 @@ def test_a_client_is_not_trusted_for_a_certificate_of_the_server(folder):
         ("trusted.pem", "server.key", None, "trusted.pem", "no certificate"),
         ("damaged.pem", "server.key", None, "damaged.pem", "cannot read a certificate"),
         ("weak.pem", "weak.key", None, "weak.pem", "KEY_TOO_SMALL"),
+        ("bitcoin.pem", "bitcoin.key", None, "bitcoin.pem", "gRPC cannot use"),
+        ("ed448.pem", "ed448.key", None, "ed448.pem", "gRPC cannot use"),
         ("server.pem", "server.key", "text", "text", "no certificate"),
         ("server.pem", "text", None, "text", "cannot read a private key"),
         ("server.pem", "locked.key", None, "locked.key", "has a password"),

@@ -1,7 +1,6 @@
 """A text-to-text model whose conversion for another engine computes some of the rows."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,13 @@ from typing import Any
 import numpy as np
 from grpc import StatusCode
 
-from regard.serving.contract import IN_MEMORY, Contract, read_contract
+from regard.serving.contract import IN_MEMORY, read_contract
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
+from regard.serving.server.tags import blank_pattern
 from regard.serving.tensors import numpy_type
 
 _MAX_TOKEN_CHARACTERS = 32  # of a source that the SavedModel does not shorten
-_BLANK = r"\s*"  # of a model without the key ``blank`` in its contract
 
 
 class ConvertedServable(Servable):
@@ -43,7 +42,7 @@ class ConvertedServable(Servable):
         super().__init__(name, path)
         self._contract, self._search = read_contract(path), search
         self._max_tokens = min(search["max_source_length"], max_tokens)
-        self._blank = _blank_pattern(self._contract)
+        self._blank = blank_pattern(self._contract)
         self._source, self._target = (
             sentencepiece.SentencePieceProcessor(model_file=str(converted / f"{side}.model"))
             for side in ("source", "target")
@@ -84,14 +83,6 @@ class ConvertedServable(Servable):
             message = f"The version has no {IN_MEMORY}, so that its conversion cannot be verified."
             raise ServingError(StatusCode.FAILED_PRECONDITION, message) from None
         return [(row["inputs"][source["name"]].encode(), row["answer"]) for row in rows]
-
-
-def _blank_pattern(contract: Contract) -> re.Pattern[str]:
-    """Return the expression of a blank text, which may begin with a tag."""
-    blank = contract.get("blank", _BLANK)
-    if not (tags := contract.get("tags")):
-        return re.compile(blank)
-    return re.compile(rf"(?:\s*<(?:{'|'.join(map(re.escape, tags))})>)?(?:{blank})")
 
 
 def _stack_values(values: Sequence[Any], dtype: str) -> np.ndarray:

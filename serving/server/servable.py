@@ -11,10 +11,16 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving import warmup_requests
-from regard.serving.contract import DEFAULT_SIGNATURE, WARMUP
+from regard.serving.contract import (
+    DEFAULT_SIGNATURE,
+    WARMUP,
+    SavedModelError,
+    read_contract,
+)
 from regard.serving.protobuf import read_tensor, type_name
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.sample_row import find_row
+from regard.serving.server.tags import TagCheck
 from regard.serving.session import DEADLINE_EXCEEDED, Session, SessionError, Signature
 from regard.serving.whole_model import IncompleteModelError, check_whole
 
@@ -79,6 +85,7 @@ class Servable:
             raise ServingError(StatusCode.INTERNAL, message) from None
         self.signatures = self._session.signatures
         self.signature_map = self._session.signature_map
+        self._tag_check = _create_tag_check(path)
 
     def signature(self, name: str) -> Signature:
         """Return a signature; "" is the default signature.
@@ -104,8 +111,11 @@ class Servable:
     def validate_inputs(self, name: str, inputs: Mapping[str, np.ndarray | TensorInfo]) -> None:
         """Check the names, types and shapes of a request's inputs, as arrays or as declared.
 
+        Sources of a model with tags must begin with one; TensorFlow Serving does not check this.
+
         Raises:
-            ServingError: an input is missing, unknown, or of another type or shape.
+            ServingError: an input is missing, unknown, or of another type or shape; a source has no
+                tag.
         """
         specs = self.signature(name).inputs
         if set(inputs) != set(specs):
@@ -124,6 +134,10 @@ class Servable:
             if not shape.unknown_rank and not fits:
                 expected = "[" + ", ".join("?" if size < 0 else str(size) for size in sizes) + "]"
                 raise invalid(f"Input {key} has the shape {list(tensor.shape)}, not {expected}.")
+        if self._tag_check is not None:
+            sources = inputs.get(self._tag_check.input_name)
+            if isinstance(sources, np.ndarray):
+                self._tag_check.run(sources)
 
     def is_batchable(self, name: str) -> bool:
         """Whether the inputs of a signature may hold the rows of several requests.
@@ -248,6 +262,15 @@ def _clean(message: str) -> str:
     if match := _ROOT_ERRORS.fullmatch(message):
         message = match[1]
     return _FUNCTION.sub("", _GRAPH_NODE.sub("", message)).strip()
+
+
+def _create_tag_check(path: Path) -> TagCheck | None:
+    """Return the check of a model's sources; None for a model without tags."""
+    try:
+        contract = read_contract(path)
+    except SavedModelError:  # a model of another program
+        return None
+    return TagCheck(contract) if contract.get("tags") else None
 
 
 LoadServable = Callable[[str, Path], Servable]

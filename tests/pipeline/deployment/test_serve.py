@@ -138,7 +138,8 @@ def test_the_life_of_a_server(registry, tmp_path):
 def test_a_tls_file_that_cannot_be_used_is_reported_before_loading(registry):
     models = serve.list_models(["reverser"], None, registry)
     with pytest.raises(UserError) as caught:
-        serve.serve(models, ManagerOptions(), ServerOptions(client_ca=Path("none.pem")))
+        tls_files = Path("none.pem"), Path("none.key")
+        serve.serve(models, ManagerOptions(), ServerOptions(tls_files=tls_files))
     assert caught.value.where == "none.pem"
 
 

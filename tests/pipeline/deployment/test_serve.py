@@ -137,9 +137,9 @@ def test_the_life_of_a_server(registry, tmp_path):
 
 def test_a_tls_file_that_cannot_be_used_is_reported_before_loading(registry):
     models = serve.list_models(["reverser"], None, registry)
+    options = ServerOptions(tls_files=(Path("none.pem"), Path("none.key")))
     with pytest.raises(UserError) as caught:
-        tls_files = Path("none.pem"), Path("none.key")
-        serve.serve(models, ManagerOptions(), ServerOptions(tls_files=tls_files))
+        serve.serve(models, ManagerOptions(), options)
     assert caught.value.where == "none.pem"
 
 

@@ -37,8 +37,17 @@ class TlsFiles:
 
     @classmethod
     def from_options(cls, options: ServerOptions) -> TlsFiles | None:
-        """Return the files of a server; None: it does not use TLS."""
-        return cls(*options.tls_files, options.client_ca) if options.tls_files else None
+        """Return the files of a server; None: it does not use TLS.
+
+        Raises:
+            UserError: there are authorities of clients, but no certificate.
+        """
+        if options.tls_files is not None:
+            return cls(*options.tls_files, options.client_ca)
+        if options.client_ca is not None:
+            remedy = "Give a certificate and its key too."
+            raise UserError("Certificates of clients need TLS.", str(options.client_ca), remedy)
+        return None
 
     def read(self) -> TlsContents:
         """Return the contents of the files, which are not checked.

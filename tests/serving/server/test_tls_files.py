@@ -102,6 +102,9 @@ def test_grpc_refuses_some_certificates_of_openssl(folder, chain, key):
 
 def test_the_files_of_a_server(folder):
     assert TlsFiles.from_options(ServerOptions()) is None
+    with pytest.raises(UserError, match="need TLS") as caught:
+        TlsFiles.from_options(ServerOptions(client_ca=Path("clients.pem")))
+    assert caught.value.where == "clients.pem"
     chain, key = folder / "server.pem", folder / "server.key"
     options = ServerOptions(tls_files=(chain, key), client_ca=folder / "other.pem")
     assert TlsFiles.from_options(options) == TlsFiles(chain, key, folder / "other.pem")

@@ -77,9 +77,10 @@ class Certificates:
         contents = self._files.read()
         is_complete, self._last_contents = contents == self._last_contents, contents
         if is_complete and contents != self._current_contents:
-            self._current_contents, context = self._files.load()
-            self._pending_for_grpc.append(_create_grpc_configuration(self._current_contents))
+            contents, context = self._files.load()
+            self._pending_for_grpc.append(_create_grpc_configuration(contents))
             self.rest_context.current_context = context
+            self._current_contents = contents  # last: after an error, the next check tries again
             log.info("New connections use the changed TLS files.")
 
     def _pop_pending_for_grpc(self) -> grpc.ServerCertificateConfiguration | None:

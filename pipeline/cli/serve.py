@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from regard.core.errors import UserError
 from regard.core.processor import count_cores
-from regard.core.regular_files import read_regular
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import (
@@ -129,8 +128,8 @@ def serve(
         option(
             "--token-file",
             "FILE",
-            "File with a token that clients must send to run or replace models.",
-            "no token",
+            "File with tokens, one per line; clients must send one to run or replace models.",
+            "no tokens",
         ),
     ] = None,
     allowed_hosts: Annotated[
@@ -223,7 +222,7 @@ def serve(
             max_megabytes << 20,
             (certificate, key) if certificate and key else None,
             client_ca,
-            _read_token(token_file) if token_file else "",
+            token_file,
             tuple(name.lower() for name in allowed_hosts or ()),
         ),
         quantization=converted,
@@ -247,20 +246,6 @@ def _parse_lengths(text: str) -> list[int]:
         )
         raise UserError(message, "--compiled-lengths", f"Give numbers such as {_LENGTHS}.")
     return lengths
-
-
-_MAX_TOKEN = 4096
-
-
-def _read_token(file: Path) -> str:
-    try:
-        token = read_regular(file, _MAX_TOKEN + 1).decode("ascii").strip()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "It is not ASCII text."
-        raise UserError(f"The token cannot be read: {reason}", where=str(file)) from None
-    if not token.isprintable() or not 0 < len(token) <= _MAX_TOKEN:
-        raise UserError("The file does not contain one token.", where=str(file))
-    return token
 
 
 def _print_addresses(server: RunningServer) -> None:

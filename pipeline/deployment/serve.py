@@ -30,6 +30,7 @@ from regard.serving.server.model_config import (
 )
 from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
 from regard.serving.server.tls_files import TlsFiles
+from regard.serving.server.tokens import read_tokens
 from regard.serving.server.versions import ModelSpec
 
 if TYPE_CHECKING:
@@ -133,10 +134,12 @@ def serve(
 
     Raises:
         UserError: no model can be loaded, a port cannot be bound, the request log cannot be opened,
-            or a TLS file cannot be used.
+            or a TLS file or the file with the tokens cannot be used.
     """
     if tls_files := TlsFiles.from_options(server_options):
         tls_files.load()  # before the models, which take longer
+    if server_options.token_file is not None:
+        read_tokens(server_options.token_file)
     started = time.monotonic()
     with silence_output():
         with without_gc():

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ctypes
-import hmac
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from grpc import StatusCode
 
 from regard.serving.server.errors import ServingError
 from regard.serving.server.options import LOOPBACK, ServerOptions
+from regard.serving.server.tokens import Tokens
 
 # A message up to this size is always accepted, and converted at once: it takes few milliseconds.
 SMALL_BYTES = 32 << 10
@@ -26,14 +26,15 @@ class Admission:
     """Accepts or rejects requests of both APIs.
 
     Args:
-        options: the token, the host names and the maximum size of a request.
+        options: the host names and the maximum size of a request.
+        tokens: the tokens of clients; None: they need none.
 
     Attributes:
         max_total_bytes: limit for the requests in progress together, in bytes.
     """
 
-    def __init__(self, options: ServerOptions):
-        self._token = options.token
+    def __init__(self, options: ServerOptions, tokens: Tokens | None = None):
+        self._tokens = tokens
         self._allowed_sites = options.allowed_hosts
         self._hosts = options.allowed_hosts or (LOOPBACK if options.host in LOOPBACK else ())
         self.max_total_bytes = _LARGE_MESSAGES * options.max_request_bytes
@@ -42,14 +43,15 @@ class Admission:
         self._pool = ThreadPoolExecutor(1, "convert")
 
     def check_token(self, authorization: str) -> None:
-        """Check the value of the header ``authorization`` against the token, if there is one.
+        """Check the value of the header ``authorization``, if clients need a token.
 
         Raises:
-            ServingError: it is not ``Bearer``, in any case, and the token.
+            ServingError: it is not ``Bearer``, in any case, and a token.
         """
+        if self._tokens is None:
+            return
         scheme, _, token = authorization.partition(" ")
-        is_token = hmac.compare_digest(token.encode(), self._token.encode())
-        if self._token and not (is_token and scheme.lower() == "bearer"):
+        if scheme.lower() != "bearer" or not self._tokens.contains(token):
             message = "The request needs the header `authorization: Bearer TOKEN`."
             raise ServingError(StatusCode.UNAUTHENTICATED, message)
 

@@ -88,7 +88,8 @@ class ServerOptions:
         tls_files: the PEM files with the certificate chain and the private key; None: no TLS.
         client_ca: the PEM file with the authorities of the certificates that clients must present;
             None: clients need no certificate.
-        token: clients must send it as a bearer token to run or replace models; "" for no token.
+        token_file: the file with the tokens, one per line. Clients must send one of them as a
+            bearer token to run or replace models; None: they need no token.
         allowed_hosts: names that the header ``Host`` may contain, and of web sites that may send
             requests; none: those of the loopback address if the server listens there, otherwise
             any, and no other web site.
@@ -104,7 +105,7 @@ class ServerOptions:
     max_request_bytes: int = 16 << 20
     tls_files: tuple[Path, Path] | None = None
     client_ca: Path | None = None
-    token: str = field(default="", repr=False)
+    token_file: Path | None = None
     allowed_hosts: tuple[str, ...] = ()
     max_connections: int = 1000
     header_seconds: float = 10.0
@@ -112,4 +113,4 @@ class ServerOptions:
     @property
     def shows_examples(self) -> bool:
         """Whether the page may show rows of a model's data: to users of this machine only."""
-        return self.host in LOOPBACK and not (self.token or self.allowed_hosts)
+        return self.host in LOOPBACK and not (self.token_file or self.allowed_hosts)

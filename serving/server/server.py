@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 from regard.serving.server.admission import Admission
 from regard.serving.server.certificates import Certificates
 from regard.serving.server.connections import Connections
+from regard.serving.server.file_watch import FileWatch
 from regard.serving.server.grpc_api import SERVICES, Receiver, create_handlers
 from regard.serving.server.grpc_calls import Calls, UnknownMethods
 from regard.serving.server.grpc_gate import ResponseGate
@@ -27,6 +28,7 @@ from regard.serving.server.manager import ModelManager
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
 from regard.serving.server.tls_files import TlsFiles
+from regard.serving.server.tokens import Tokens
 
 # Of a connection, those included that are cancelled or answered but not yet cleaned up: gRPC
 # refuses more. A client that always has 64 calls in progress was refused with a limit of 100.
@@ -125,13 +127,17 @@ class Server:
     Attributes:
         grpc_port: the bound port after the start; None without gRPC.
         rest_port: the bound port after the start; None without REST.
+
+    Raises:
+        UserError: the file with the tokens cannot be used.
     """
 
     def __init__(
         self, manager: ModelManager, options: ServerOptions, routes: Sequence[BaseRoute] = ()
     ):
         self._manager, self._options, self._routes = manager, options, list(routes)
-        self._admission = Admission(options)
+        tokens = Tokens(options.token_file) if options.token_file is not None else None
+        self._admission = Admission(options, tokens)
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._max_connections = min(options.max_connections, descriptors // 4)
         self.grpc_port: int | None = None
@@ -143,6 +149,7 @@ class Server:
         self._rest: _Uvicorn | None = None
         self._rest_task: asyncio.Task[None] | None = None
         self._certificates: Certificates | None = None
+        self._watches: list[FileWatch[Any]] = [tokens.watch] if tokens is not None else []
 
     async def start(self) -> None:
         """Bind the ports, load the models, then accept requests.
@@ -154,6 +161,7 @@ class Server:
         options, rest_socket = self._options, None
         if tls_files := TlsFiles.from_options(options):
             self._certificates = Certificates(tls_files)
+            self._watches.append(self._certificates.watch)
         if options.grpc_port is not None:
             self._bind_grpc(options.grpc_port)
         if options.rest_port is not None:
@@ -165,14 +173,14 @@ class Server:
             self._health.start()
         if rest_socket is not None:
             await self._start_rest(rest_socket)
-        if self._certificates is not None:
-            self._certificates.start()
+        for watch in self._watches:
+            watch.start()
 
     async def stop(self, grace: float = 30.0) -> None:
         """Reject new requests, and wait up to ``grace`` seconds for those in progress."""
         stops: list[Any] = []
-        if self._certificates is not None:
-            self._certificates.close()
+        for watch in self._watches:
+            watch.close()
         if self._grpc is not None and self._health is not None:
             self._health.close()
             stops.append(self._stop_grpc(grace))

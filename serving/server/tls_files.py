@@ -8,8 +8,8 @@ from pathlib import Path
 
 import grpc
 
-from regard.core.errors import NotFoundError, UserError
-from regard.core.regular_files import read_regular
+from regard.core.errors import UserError
+from regard.serving.server.file_watch import read_file
 from regard.serving.server.options import ServerOptions
 
 _MAX_BYTES = 4 << 20  # ten times the size of a system's certificates
@@ -55,8 +55,10 @@ class TlsFiles:
         Raises:
             UserError: a file does not exist, or cannot be read.
         """
-        client_ca = None if self.client_ca is None else _read(self.client_ca)
-        return TlsContents(_read(self.chain), _read(self.key), client_ca)
+        client_ca = None if self.client_ca is None else read_file(self.client_ca, _MAX_BYTES)
+        return TlsContents(
+            read_file(self.chain, _MAX_BYTES), read_file(self.key, _MAX_BYTES), client_ca
+        )
 
     def load(self) -> tuple[TlsContents, ssl.SSLContext]:
         """Return the contents of the files, and a context with them.
@@ -106,7 +108,7 @@ def _load_authorities(file: Path, context: ssl.SSLContext) -> None:
         UserError: the file contains no certificate.
     """
     remedy = f"Give a PEM file with a line {_CERTIFICATE.decode()} before each certificate."
-    if _CERTIFICATE not in map(bytes.rstrip, _read(file).splitlines()):
+    if _CERTIFICATE not in map(bytes.rstrip, read_file(file, _MAX_BYTES).splitlines()):
         raise UserError("The file contains no certificate in PEM.", str(file), remedy)
     try:
         context.load_verify_locations(file)
@@ -154,19 +156,3 @@ def _is_usable_for_grpc(contents: TlsContents) -> bool:
     finally:
         server.stop(None)
     return True
-
-
-def _read(file: Path) -> bytes:
-    """Return the content of a file.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    try:
-        return read_regular(file, _MAX_BYTES)
-    except FileNotFoundError:
-        raise NotFoundError("The file does not exist.", str(file), "Correct the path.") from None
-    except OSError as error:
-        message = f"The file cannot be read: {error.strerror}."
-        remedy = "Give the path of a file that the server may read."
-        raise UserError(message, str(file), remedy) from None

@@ -135,12 +135,18 @@ def test_the_life_of_a_server(registry, tmp_path):
     )
 
 
-def test_a_tls_file_that_cannot_be_used_is_reported_before_loading(registry):
+@pytest.mark.parametrize(
+    ("options", "file"),
+    [
+        ({"tls_files": (Path("none.pem"), Path("none.key"))}, "none.pem"),
+        ({"token_file": Path("tokens")}, "tokens"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_reported_before_loading(registry, options, file):
     models = serve.list_models(["reverser"], None, registry)
-    options = ServerOptions(tls_files=(Path("none.pem"), Path("none.key")))
     with pytest.raises(UserError) as caught:
-        serve.serve(models, ManagerOptions(), options)
-    assert caught.value.where == "none.pem"
+        serve.serve(models, ManagerOptions(), ServerOptions(**options))
+    assert caught.value.where == file
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):

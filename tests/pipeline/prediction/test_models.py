@@ -129,9 +129,10 @@ def test_a_rejected_row_is_the_same_error(folder, ports):
     assert "more than the 100 tokens" in errors[0][0]
 
 
-def test_the_token_comes_from_the_environment(folder, monkeypatch):
+def test_the_token_comes_from_the_environment(folder, tmp_path, monkeypatch):
     manager = ModelManager([ModelConfig("reverser", folder / "reverser")], ManagerOptions())
-    options = ServerOptions(grpc_port=0, rest_port=0, token="secret")
+    (tmp_path / "tokens").write_text("secret")
+    options = ServerOptions(grpc_port=0, rest_port=0, token_file=tmp_path / "tokens")
     running = Running(manager, Server(manager, options))
     server = f"grpc://127.0.0.1:{running.server.grpc_port}"
     try:

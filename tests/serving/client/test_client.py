@@ -290,13 +290,13 @@ def certificate(tmp_path_factory) -> tuple[Path, Path]:
     return chain, key
 
 
-def test_mutual_tls_and_tokens(folder, certificate):
+def test_mutual_tls_and_tokens(folder, certificate, tmp_path):
     models = [ModelConfig("reverser", folder / "reverser")]
     manager = ModelManager(models, ManagerOptions(poll_seconds=0))
     ports = {"grpc_port": 0, "rest_port": 0}
-    options = ServerOptions(
-        **ports, tls_files=certificate, client_ca=certificate[0], token="t", header_seconds=2
-    )
+    (tmp_path / "tokens").write_text("t")
+    tls = {"tls_files": certificate, "client_ca": certificate[0]}
+    options = ServerOptions(**ports, **tls, token_file=tmp_path / "tokens", header_seconds=2)
     running = Running(manager, Server(manager, options))
     valid = {"ca_file": certificate[0], "certificate": certificate, "token": "t"}
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.serving.server import certificates
+from regard.serving.server import file_watch
 from regard.serving.server.certificates import Certificates
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
@@ -39,7 +39,7 @@ def pairs(tmp_path_factory) -> Path:
 @pytest.fixture
 def files(pairs, tmp_path, monkeypatch) -> TlsFiles:
     """Copies of the old certificate, its key, and the clients' authority; tests check them."""
-    monkeypatch.setattr(certificates, "_CHECK_SECONDS", 3600)
+    monkeypatch.setattr(file_watch, "_CHECK_SECONDS", 3600)
     files = TlsFiles(tmp_path / "chain.pem", tmp_path / "key.pem", tmp_path / "client_ca.pem")
     replace(files, pairs, "old")
     return files
@@ -106,9 +106,9 @@ def test_new_connections_use_changed_files(run, saved, pairs, files):
         assert open_connection.getresponse().read()
         assert [get_certificate(port) for port in ports] == [old, old]
         replace(files, pairs, "new")
-        server._certificates.renew()
+        server._certificates.watch.check()
         assert [get_certificate(port) for port in ports] == [old, old], "they may still be written"
-        server._certificates.renew()
+        server._certificates.watch.check()
         assert [get_certificate(port) for port in ports] == [new, new]
         open_connection.request("GET", "/v1/models/reverser")
         assert open_connection.getresponse().status == 200
@@ -116,7 +116,7 @@ def test_new_connections_use_changed_files(run, saved, pairs, files):
 
 
 def test_a_running_server_finds_changed_files(run, saved, pairs, files, monkeypatch):
-    monkeypatch.setattr(certificates, "_CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(file_watch, "_CHECK_SECONDS", 0.02)
     server = start_server(run, saved, files)
     replace(files, pairs, "new")
     ports, new = (server.rest_port, server.grpc_port), (pairs / "new.pem").read_text()
@@ -124,7 +124,7 @@ def test_a_running_server_finds_changed_files(run, saved, pairs, files, monkeypa
     while (current := [get_certificate(port) for port in ports]) != [new, new]:
         assert time.monotonic() < end, current
         time.sleep(0.05)
-    server._certificates.close()
+    server._certificates.watch.close()
 
 
 @pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
@@ -140,7 +140,7 @@ def test_an_authority_that_is_no_longer_trusted(run, saved, pairs, files, versio
         connect(port, new)
     replace(files, pairs, "new")
     for _ in range(2):
-        server._certificates.renew()
+        server._certificates.watch.check()
     for earlier in (None, session):
         with pytest.raises(OSError):
             connect(port, old, earlier)
@@ -153,10 +153,10 @@ def test_unusable_files_are_not_used(pairs, files, caplog):
     context = server_certificates.rest_context.current_context
     shutil.copyfile(pairs / "new.key", files.key)
     for _ in range(4):
-        server_certificates.renew()
+        server_certificates.watch.check()
     files.chain.unlink()
     for _ in range(2):
-        server_certificates.renew()
+        server_certificates.watch.check()
     assert server_certificates.rest_context.current_context is context
     assert server_certificates._pop_pending_for_grpc() is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
@@ -165,7 +165,7 @@ def test_unusable_files_are_not_used(pairs, files, caplog):
     assert "chain.pem: The file does not exist" in missing
     replace(files, pairs, "new")
     for _ in range(4):
-        server_certificates.renew()
+        server_certificates.watch.check()
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR", "INFO"]
     assert server_certificates.rest_context.current_context is not context
     assert server_certificates._pop_pending_for_grpc() is not None
@@ -182,9 +182,9 @@ def test_the_checks_go_on_after_any_error(pairs, files, caplog, monkeypatch, err
         patch.setattr(TlsFiles, "load", fail)
         replace(files, pairs, "new")
         for _ in range(4):
-            server_certificates.renew()
+            server_certificates.watch.check()
     assert [str(error) in record.getMessage() for record in caplog.records] == [True]
-    server_certificates.renew()
+    server_certificates.watch.check()
     assert server_certificates._pop_pending_for_grpc() is not None
 
 
@@ -193,7 +193,7 @@ def test_authorities_alone(pairs, files):
     assert files.client_ca is not None
     shutil.copyfile(pairs / "new.pem", files.client_ca)
     for _ in range(2):
-        server_certificates.renew()
+        server_certificates.watch.check()
     (authority,) = server_certificates.rest_context.current_context.get_ca_certs()
     assert authority["subject"] == ((("commonName", "new"),),)
     assert server_certificates._pop_pending_for_grpc() is not None
@@ -212,9 +212,9 @@ def test_the_links_of_a_secret(pairs, tmp_path):
     (tmp_path / "next").symlink_to("new")
     (tmp_path / "next").replace(tmp_path / "data")
     for _ in range(2):
-        server_certificates.renew()
+        server_certificates.watch.check()
     assert server_certificates._pop_pending_for_grpc() is not None
-    assert server_certificates._current_contents.chain == (pairs / "new.pem").read_bytes()
+    assert server_certificates.watch._current_contents.chain == (pairs / "new.pem").read_bytes()
 
 
 def test_files_that_are_as_before_again(pairs, files, caplog):
@@ -224,8 +224,8 @@ def test_files_that_are_as_before_again(pairs, files, caplog):
     for _ in range(2):
         files.key.write_text("")
         for _ in range(3):
-            server_certificates.renew()
+            server_certificates.watch.check()
         replace(files, pairs, "old")
         for _ in range(3):
-            server_certificates.renew()
+            server_certificates.watch.check()
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]

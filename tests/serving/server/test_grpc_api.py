@@ -187,10 +187,11 @@ def test_few_requests_may_arrive_slowly(run, saved, monkeypatch):
     assert sum(call.code() is grpc.StatusCode.OK for call in calls) == 2
 
 
-def test_calls_without_a_token_take_no_slow_places_of_others(run, saved, monkeypatch):
+def test_calls_without_a_token_take_no_slow_places_of_others(run, saved, tmp_path, monkeypatch):
     monkeypatch.setattr(grpc_api, "_SLOW_SECONDS", 0.05)
     models = [ModelConfig("reverser", saved / "reverser")]
-    server = run(models, ManagerOptions(poll_seconds=0), token="secret")
+    (tmp_path / "tokens").write_text("secret")
+    server = run(models, ManagerOptions(poll_seconds=0), token_file=tmp_path / "tokens")
     is_over = threading.Event()
 
     def send(seconds):

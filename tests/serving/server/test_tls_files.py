@@ -131,7 +131,9 @@ def test_a_file_that_is_removed_after_it_was_read(folder, tmp_path, monkeypatch,
     for path, source in sources.items():
         path.write_bytes((folder / source).read_bytes())
     (tmp_path / removed).unlink()
-    monkeypatch.setattr(tls_files, "_read", lambda path: (folder / sources[path]).read_bytes())
+    monkeypatch.setattr(
+        tls_files, "read_file", lambda path, max_bytes: (folder / sources[path]).read_bytes()
+    )
     with pytest.raises(UserError, match="can no longer be read: No such file"):
         files.load()
 

@@ -1,0 +1,60 @@
+"""The tokens of a server's clients, which can be replaced while it runs."""
+
+from __future__ import annotations
+
+import hmac
+from pathlib import Path
+
+from regard.core.errors import UserError
+from regard.serving.server.file_watch import FileWatch, read_file
+
+_MAX_BYTES = 16 << 10
+_REMEDY = "Give a file with one token per line, for example of openssl rand -hex 32."
+
+
+class Tokens:
+    """The tokens of clients, in a file that is read again when it changes.
+
+    Args:
+        file: the file, with one token per line.
+
+    Attributes:
+        watch: the checks of the file.
+
+    Raises:
+        UserError: the file cannot be used.
+    """
+
+    def __init__(self, file: Path):
+        self._file = file
+        self._tokens = read_tokens(file)
+        self.watch = FileWatch("tokens", self._tokens, lambda: read_tokens(file), self._use)
+
+    def contains(self, token: str) -> bool:
+        """Return whether a client's token is one of these, in a time that reveals none of them."""
+        given = token.encode()
+        comparisons = [hmac.compare_digest(given, known.encode()) for known in self._tokens]
+        return any(comparisons)
+
+    def _use(self) -> tuple[str, ...]:
+        self._tokens = read_tokens(self._file)
+        return self._tokens
+
+
+def read_tokens(file: Path) -> tuple[str, ...]:
+    """Return the tokens in a file, without the white space around them.
+
+    Raises:
+        UserError: it cannot be read, is too large, or contains no token, or one that a header
+            cannot contain.
+    """
+    try:
+        lines = read_file(file, _MAX_BYTES).decode("ascii").split("\n")
+    except UnicodeDecodeError:
+        raise UserError("A token is not ASCII text.", str(file), _REMEDY) from None
+    tokens = tuple(stripped for line in lines if (stripped := line.strip()))
+    if not tokens:
+        raise UserError("The file contains no token.", str(file), _REMEDY)
+    if not all(token.isprintable() for token in tokens):
+        raise UserError("A token contains a control character.", str(file), _REMEDY)
+    return tokens

@@ -21,6 +21,7 @@ from regard.core.errors import EnvironmentFault, UserError
 from regard.core.garbage_collection import without_gc
 from regard.core.native_output import silence_output
 from regard.serving import session
+from regard.serving.server.bearer_tokens import read_tokens
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import (
     ModelConfig,
@@ -30,7 +31,6 @@ from regard.serving.server.model_config import (
 )
 from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
 from regard.serving.server.tls_files import TlsFiles
-from regard.serving.server.tokens import read_tokens
 from regard.serving.server.versions import ModelSpec
 
 if TYPE_CHECKING:

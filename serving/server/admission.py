@@ -10,9 +10,9 @@ from typing import ParamSpec, TypeVar
 
 from grpc import StatusCode
 
+from regard.serving.server.bearer_tokens import BearerTokens
 from regard.serving.server.errors import ServingError
 from regard.serving.server.options import LOOPBACK, ServerOptions
-from regard.serving.server.tokens import Tokens
 
 # A message up to this size is always accepted, and converted at once: it takes few milliseconds.
 SMALL_BYTES = 32 << 10
@@ -33,7 +33,7 @@ class Admission:
         max_total_bytes: limit for the requests in progress together, in bytes.
     """
 
-    def __init__(self, options: ServerOptions, tokens: Tokens | None = None):
+    def __init__(self, options: ServerOptions, tokens: BearerTokens | None = None):
         self._tokens = tokens
         self._allowed_sites = options.allowed_hosts
         self._hosts = options.allowed_hosts or (LOOPBACK if options.host in LOOPBACK else ())

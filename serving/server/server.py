@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from regard.serving.server.admission import Admission
+from regard.serving.server.bearer_tokens import BearerTokens
 from regard.serving.server.certificates import Certificates
 from regard.serving.server.connections import Connections
 from regard.serving.server.file_watch import FileWatch
@@ -28,7 +29,6 @@ from regard.serving.server.manager import ModelManager
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
 from regard.serving.server.tls_files import TlsFiles
-from regard.serving.server.tokens import Tokens
 
 # Of a connection, those included that are cancelled or answered but not yet cleaned up: gRPC
 # refuses more. A client that always has 64 calls in progress was refused with a limit of 100.
@@ -136,7 +136,7 @@ class Server:
         self, manager: ModelManager, options: ServerOptions, routes: Sequence[BaseRoute] = ()
     ):
         self._manager, self._options, self._routes = manager, options, list(routes)
-        tokens = Tokens(options.token_file) if options.token_file is not None else None
+        tokens = None if options.token_file is None else BearerTokens(options.token_file)
         self._admission = Admission(options, tokens)
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._max_connections = min(options.max_connections, descriptors // 4)
@@ -149,7 +149,7 @@ class Server:
         self._rest: _Uvicorn | None = None
         self._rest_task: asyncio.Task[None] | None = None
         self._certificates: Certificates | None = None
-        self._watches: list[FileWatch[Any]] = [tokens.watch] if tokens is not None else []
+        self._watches: list[FileWatch[Any]] = [] if tokens is None else [tokens.watch]
 
     async def start(self) -> None:
         """Bind the ports, load the models, then accept requests.

@@ -8,9 +8,9 @@ import pytest
 from grpc import StatusCode
 
 from regard.serving.server.admission import SMALL_BYTES, Admission
+from regard.serving.server.bearer_tokens import BearerTokens
 from regard.serving.server.errors import ServingError
 from regard.serving.server.options import ServerOptions
-from regard.serving.server.tokens import Tokens
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_sites(origin, fetch_site, is_accepted):
 )
 def test_a_wrong_token_is_rejected(header, tmp_path):
     (tmp_path / "tokens").write_text("secret\n")
-    admission = Admission(ServerOptions(), Tokens(tmp_path / "tokens"))
+    admission = Admission(ServerOptions(), BearerTokens(tmp_path / "tokens"))
     for scheme in ("Bearer", "bearer", "BEARER"):
         admission.check_token(f"{scheme} secret")
     with pytest.raises(ServingError) as caught:

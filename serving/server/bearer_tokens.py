@@ -12,7 +12,7 @@ _MAX_BYTES = 16 << 10
 _REMEDY = "Give a file with one token per line, for example of openssl rand -hex 32."
 
 
-class Tokens:
+class BearerTokens:
     """The tokens of clients, in a file that is read again when it changes.
 
     Args:
@@ -32,8 +32,8 @@ class Tokens:
 
     def contains(self, token: str) -> bool:
         """Return whether a client's token is one of these, in a time that reveals none of them."""
-        given = token.encode()
-        comparisons = [hmac.compare_digest(given, known.encode()) for known in self._tokens]
+        encoded = token.encode()
+        comparisons = [hmac.compare_digest(encoded, known.encode()) for known in self._tokens]
         return any(comparisons)
 
     def _use(self) -> tuple[str, ...]:

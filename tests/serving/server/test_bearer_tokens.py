@@ -1,17 +1,17 @@
 import pytest
 
 from regard.core.errors import NotFoundError, UserError
+from regard.serving.server.bearer_tokens import BearerTokens, read_tokens
 from regard.serving.server.file_watch import FileWatch
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
-from regard.serving.server.tokens import Tokens, read_tokens
 
 
 def test_the_tokens_of_a_file(tmp_path):
     file = tmp_path / "tokens"
     file.write_bytes(b"first\r\n\n  second token \t\nthird")
     assert read_tokens(file) == ("first", "second token", "third")
-    tokens = Tokens(file)
+    tokens = BearerTokens(file)
     assert [tokens.contains(text) for text in ("first", "second token", "third")] == [True] * 3
     for text in ("", "firs", "first\r", "first\n", "second", "fürst", "first\nsecond token"):
         assert not tokens.contains(text), text
@@ -34,16 +34,16 @@ def test_files_that_cannot_be_used(tmp_path, content, message):
     file = tmp_path / "tokens"
     file.write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
-        Tokens(file)
+        BearerTokens(file)
     assert caught.value.where == str(file)
     assert caught.value.remedy
 
 
 def test_missing_files_and_folders(tmp_path):
     with pytest.raises(NotFoundError):
-        Tokens(tmp_path / "tokens")
+        BearerTokens(tmp_path / "tokens")
     with pytest.raises(UserError, match="folder"):
-        Tokens(tmp_path)
+        BearerTokens(tmp_path)
 
 
 def get_statuses(running, tokens) -> list[int]:

@@ -117,8 +117,6 @@ def _validate_features(data: DataConfig, features: Sequence[Feature]) -> Iterato
         if names.count(name) > 1 or reserved or name.endswith("_file"):
             message = f"{name!r} is reserved; rename the column"
             yield Problem(("data", "extra", index), message)
-    if data.images is not None and not any(feature.kind.names_file for feature in features):
-        yield Problem(("data", "images"), "this task reads no images; remove the key")
 
 
 def _validate_format(

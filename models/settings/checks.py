@@ -4,11 +4,11 @@ A check of a configuration reads its sections ``model``, ``training``, ``search`
 and yields problems at the keys to change.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from regard.models.settings.attention import ScoreSection
-from regard.models.settings.base import KeyPath, Problem, Section
+from regard.models.settings.base import KeyPath, Problem
 from regard.models.settings.networks import (
     FeedForwardDecoderConfig,
     PositionsConfig,
@@ -36,7 +36,8 @@ def check_seq2seq(config: Any, width: int) -> Iterator[Problem]:
         message = "the model has no attention; remove it"
         for name in config.training.penalties.active():
             yield Problem(("training", "penalties", name), message)
-        yield from check_unused(config, "search", ("coverage_penalty",), message)
+        if getattr(config.search, "coverage_penalty", 0.0):
+            yield Problem(("search", "coverage_penalty"), message)
 
 
 def check_layers(config: Any, width_key: str = "model.embedding") -> Iterator[Problem]:
@@ -233,33 +234,6 @@ def _check_tied_embeddings(config: Any) -> Iterator[Problem]:
     elif tied != "none" and units != model.embedding:
         message = f"{tied} needs equal widths of embeddings and decoder, not {model.embedding} and "
         yield Problem(path, f"{message}{units}; set model.embedding: {units}, or use none")
-
-
-def check_unused(
-    config: Any, section: str, names: Iterable[str], message: str
-) -> Iterator[Problem]:
-    """Check that keys which do not apply to a task have their defaults.
-
-    Args:
-        config: The configuration.
-        section: The name of the section.
-        names: The keys; those that the section lacks do not count.
-        message: What is wrong, and how to fix it.
-    """
-    values: Section = getattr(config, section)
-    fields = type(values).model_fields
-    for name in names:
-        if name in fields and getattr(values, name) != fields[name].default:
-            yield Problem((section, name), message)
-
-
-def check_no_text_training(config: Any) -> Iterator[Problem]:
-    """Check that a task without text as output sets no losses of text and of its attention."""
-    message = f"does not apply to the task {config.task}"
-    if config.training.label_smoothing:
-        yield Problem(("training", "label_smoothing"), f"{message}; use 0")
-    names = "penalties", "reinforce", "scheduled_sampling"
-    yield from check_unused(config, "training", names, f"{message}; remove it")
 
 
 def _check_search(config: Any) -> Iterator[Problem]:

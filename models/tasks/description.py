@@ -53,6 +53,9 @@ class Description:
         preprocessing_section: The settings of the sections ``model``, ``training`` and ``data``
             that the preprocessing depends on, as a section with fields of the same names.
         has_independent_sentences: Whether the output of a text consists of those of its sentences.
+        unused_keys: Keys of sections of all tasks, such as ``search.max_length_factor``, that do
+            not apply to this task, with the reasons. Those that follow from the other attributes
+            are in `regard.pipeline.config.task_keys`.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Description:
     limit_features: Callable[[Any], tuple[Feature, ...]] | None = None
     preprocessing_section: type[Section] = Section
     has_independent_sentences: bool = False
+    unused_keys: Mapping[str, str] = field(default_factory=dict)
 
     def preprocessing_settings(self, *sections: Section) -> Section:
         """Return the settings that the preprocessing depends on.

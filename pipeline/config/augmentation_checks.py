@@ -18,14 +18,6 @@ def validate_augmentation(config: Config) -> Iterator[Problem]:
     if back_translation and config.data.tags:
         message = "its texts have none of data.tags; remove one"
         yield Problem(("augmentation", "back_translation"), message)
-    has_texts_only = all(feature.kind.is_text for feature in config.description.features)
-    if config.augmentation and (config.search is None or not has_texts_only):
-        yield Problem(("augmentation",), f"does not apply to the task {config.task}; remove it")
-    elif config.description.reference.multiple:
-        for name in ("filter", "back_translation"):
-            if getattr(augmentation, name):
-                message = f"needs one target per row, unlike the task {config.task}; remove it"
-                yield Problem(("augmentation", name), message)
     if config.training.guided_alignment and (augmentation.distillation or back_translation):
         message = "its links are those of other words than augmentation writes; remove one"
         yield Problem(("training", "guided_alignment"), message)

@@ -16,11 +16,10 @@ from regard.components.evaluator.slices import (
     length_names,
     share_names,
 )
-from regard.components.settings.evaluation import EvaluationConfig, OutputChecksConfig
+from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.core.storage import is_uri
 from regard.core.suggestions import suggest
-from regard.core.text_noise import noisy_features
 from regard.models.metrics import (
     METRICS,
     MetricSpec,
@@ -35,7 +34,6 @@ from regard.models.protected_spans import protection_symbols
 from regard.models.settings.base import KeyPath, Problem, find_problems
 from regard.models.settings.validation_errors import show, unknown
 from regard.models.tags import user_symbols
-from regard.models.tasks.description import Description
 from regard.pipeline.config.augmentation_checks import validate_augmentation
 from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import ALL_NODES, TUNER, Config
@@ -43,6 +41,7 @@ from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflo
 from regard.pipeline.config.own_nodes import validate_own_nodes
 from regard.pipeline.config.protection_checks import validate_protection
 from regard.pipeline.config.schedule import validate_schedule
+from regard.pipeline.config.task_keys import find_inapplicable, with_defaults
 from regard.pipeline.config.tracking import validate_tracking
 from regard.pipeline.config.training_checks import validate_head, validate_training
 from regard.pipeline.config.tune_checks import validate_tuning
@@ -62,6 +61,17 @@ def validate(config: Config) -> Iterator[Problem]:
 
 def _validate(config: Config) -> Iterator[Problem]:
     """Validate everything except the section ``tune``."""
+    inapplicable = list(find_inapplicable(config))
+    yield from inapplicable
+    paths = [problem.path for problem in inapplicable]
+    sections = {path[:-1] for path in paths}
+    for problem in _validate_applicable(with_defaults(config, paths)):
+        if problem.path not in sections:  # its problem may be that the key is missing
+            yield problem
+
+
+def _validate_applicable(config: Config) -> Iterator[Problem]:
+    """Validate a configuration without keys that do not apply to its task."""
     yield from find_problems(config)
     yield from validate_data(config.data, config.features)
     if config.tokenizer is not None:
@@ -72,12 +82,6 @@ def _validate(config: Config) -> Iterator[Problem]:
     if config.data.protect is not None:
         yield from validate_protection(config)
     yield from config.description.validate(config)
-    if config.serving.split_sentences and not config.description.has_independent_sentences:
-        message = "this task needs the whole input, not single sentences; remove it"
-        yield Problem(("serving", "split_sentences"), message)
-    if config.serving.confidence and not _writes_texts(config.description):
-        message = f"a model for {config.task} writes no texts with a score; remove it"
-        yield Problem(("serving", "confidence"), message)
     yield from validate_augmentation(config)
     yield from validate_training(config)
     yield from _evaluation(config)
@@ -88,10 +92,6 @@ def _validate(config: Config) -> Iterator[Problem]:
     yield from validate_kubeflow(config)
     yield from validate_tracking(config.tracking)
     yield from _uris(config)
-
-
-def _writes_texts(description: Description) -> bool:
-    return description.output_kind.is_text and description.search is not None
 
 
 def _uris(config: Config) -> Iterator[Problem]:
@@ -114,12 +114,8 @@ def _uris(config: Config) -> Iterator[Problem]:
 
 
 def _tags(config: Config) -> Iterator[Problem]:
-    """Check that the task has a source that a tag can begin, and nothing counts its words."""
+    """Check the names of tags, and that nothing counts the words of a source with a tag."""
     path: KeyPath = ("data", "tags")
-    if "tag_feature" not in config.description.preprocessing_section.model_fields:
-        message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
-        yield Problem(path, message)
-        return
     symbols = {f"<{tag}>" for tag in config.data.tag_names}
     for symbol in sorted(symbols & (_SPECIAL | _BYTES)):
         yield Problem(path, f"{symbol} is a built-in symbol; use another name")
@@ -201,7 +197,6 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         yield Problem(("evaluation", "tokenize"), message)
     yield from _validate_slices(config)
     yield from _drift(config)
-    yield from _output_checks(config)
     yield from _alignment(config)
     yield from _robustness(config)
 
@@ -247,15 +242,13 @@ def _alignment(config: Config) -> Iterator[Problem]:
 
 
 def _robustness(config: Config) -> Iterator[Problem]:
-    """Check that there are text inputs to change, and a metric that measures the loss."""
+    """Check that a metric measures the loss, and that changed inputs may be too long."""
     robustness = config.evaluation.robustness
     if robustness is None:
         return
     path: KeyPath = ("evaluation", "robustness")
     choices = [metric for metric in config.evaluation.metrics if suits_changed_inputs(metric)]
-    if not noisy_features(config.features):
-        yield Problem(path, f"does not apply to the task {config.task}, which reads no text")
-    elif not choices:
+    if not choices:
         yield Problem(path, "needs a metric of outputs alone; add one to evaluation.metrics")
     elif getattr(config.search, "long_source", None) == "refuse":
         message = (
@@ -272,15 +265,6 @@ def _drift(config: Config) -> Iterator[Problem]:
         if check.action == "fail" and config.evaluation.production is None:
             path = ("data", "checks", name, "action")
             yield Problem(path, "nothing is compared if evaluation.production is null; use warn")
-
-
-def _output_checks(config: Config) -> Iterator[Problem]:
-    """Check that configured output checks apply to the task."""
-    writes_text = config.description.reference.kind.is_text
-    for name, check in config.evaluation.checks:
-        applies = writes_text and (name != "copies" or _reads_text(config))
-        if check != OutputChecksConfig.model_fields[name].default and not applies:
-            yield Problem(("evaluation", "checks", name), "does not apply to this task; remove it")
 
 
 def _used_metrics(evaluation: EvaluationConfig) -> Iterator[tuple[KeyPath, str, float | None]]:

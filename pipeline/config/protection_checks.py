@@ -15,10 +15,6 @@ def validate_protection(config: Config) -> Iterator[Problem]:
     protect = config.data.protect
     if protect is None:
         return
-    if "protect" not in config.description.preprocessing_section.model_fields:
-        message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
-        yield Problem(_PATH, message)
-        return
     if config.tokenizer.type == "word":
         message = "word makes a span and its punctuation one word; use bpe, unigram or char"
         yield Problem(("tokenizer", "type"), f"{message}, or remove data.protect")

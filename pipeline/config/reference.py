@@ -4,7 +4,7 @@ import json
 import re
 import textwrap
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from regard.core.files import atomic_write
 from regard.models import tasks
 from regard.models.settings.annotations import choices_in, models_in
 from regard.pipeline.config.config import DEFAULT_TASK, NAME_PATTERN, config_class, require_task
+from regard.pipeline.config.task_keys import inapplicable_keys
 
 _WIDTH = 96
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
@@ -80,10 +81,27 @@ def starter(task: str, name: str) -> str:
 def json_schema(task: str) -> dict[str, JsonValue]:
     """Return the JSON schema of a task's YAML file, with all descriptions, for editors.
 
-    It accepts every valid file. What depends on several keys is for `regard validate`.
+    It accepts every valid file, except that keys which do not apply to the task are missing. What
+    depends on several keys is for `regard validate`.
     """
-    schema = _admit_shorthands(config_class(task).model_json_schema())
+    schema = config_class(task).model_json_schema()
+    for path in inapplicable_keys(task):
+        _remove_key(schema, schema["$defs"], path)
+    schema = _admit_shorthands(schema)
     return {"$schema": JSON_SCHEMA, **schema, "title": "Regard pipeline"}
+
+
+def _remove_key(schema: dict[str, Any], definitions: dict[str, Any], path: Sequence[str]) -> None:
+    """Remove a key from a schema, and from all variants of a section that have it."""
+    if "$ref" in schema:
+        _remove_key(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions, path)
+    for variant in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        _remove_key(variant, definitions, path)
+    properties, (name, *rest) = schema.get("properties", {}), path
+    if name in properties and rest:
+        _remove_key(properties[name], definitions, rest)
+    else:
+        properties.pop(name, None)
 
 
 def _admit_shorthands(schema: Any) -> Any:
@@ -109,16 +127,21 @@ def _admit_shorthands(schema: Any) -> Any:
 
 
 def config_reference(task: str) -> str:
-    """Return a task's complete YAML file: every key with its description and default."""
+    """Return a task's complete YAML file: every key with its description and default.
+
+    Keys that do not apply to the task are left out.
+    """
     required = "name and data.train" if task == DEFAULT_TASK else "name, task and data.train"
     head = f"# All configuration options with their defaults. Only {required} are required."
-    return "\n".join([head, *_model(config_class(task), None, "")]) + "\n"
+    skipped = frozenset(inapplicable_keys(task))
+    return "\n".join([head, *_model(config_class(task), None, "", skipped)]) + "\n"
 
 
 def _model(
     model: type[BaseModel],
     values: BaseModel | None,
     prefix: str,
+    skipped: Set[tuple[str, ...]],
     base_variant: type[BaseModel] | None = None,
 ) -> Iterator[str]:
     """Yield the keys of a model with their values.
@@ -127,12 +150,13 @@ def _model(
         model: The model.
         values: The values; None: the defaults.
         prefix: Indentation, and comment signs for alternatives.
+        skipped: Keys to leave out, as paths from the model.
         base_variant: The variant that the model is an alternative to; common fields are omitted.
     """
     # The discriminator comes first.
     for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] != "type"):
-        if field.annotation is type(None):  # the task has no such section
-            continue
+        if field.annotation is type(None) or (name,) in skipped:
+            continue  # the task has no such section, or the key does not apply to it
         common = base_variant.model_fields.get(name) if base_variant is not None else None
         if name != "type" and common is not None and common.description == field.description:
             continue
@@ -142,19 +166,20 @@ def _model(
         if name != "type" or base_variant is None:
             yield from _comment(_describe(field), prefix)
         models = models_in(field.annotation)
+        inner = {path[1:] for path in skipped if path[0] == name}
         chosen = BaseModel
         if models and (value is not None or field.is_required()):
             default = value if isinstance(value, BaseModel) else None
             chosen = type(default) if default is not None else models[0]
             yield f"{prefix}{name}:"
-            yield from _model(chosen, default, f"{prefix}  ")
+            yield from _model(chosen, default, f"{prefix}  ", inner)
         else:
             yield f"{prefix}{name}: {_yaml(value)}"
         for other in models:  # alternatives are comments with the fields that differ
             if other is not chosen:
                 title = (other.__doc__ or "").partition("\n")[0]
                 yield from _comment(f"Or: {title}", f"{prefix}  ")
-                yield from _model(other, None, f"{prefix}  #   ", chosen)
+                yield from _model(other, None, f"{prefix}  #   ", inner, chosen)
 
 
 def _default(field: FieldInfo) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from regard.components.evaluator.external_metrics import metric_specs
-from regard.core.text_noise import noisy_features
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
 from regard.models.settings.base import KeyPath, Problem
 from regard.models.settings.fine_tuning import PRODUCTION
@@ -77,9 +76,6 @@ def _auto_batch_problems(config: Config) -> Iterator[str]:
 def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
     training = config.training
     alignment = config.evaluation.alignment
-    trained = [feature for feature in config.features if feature.role != "extra"]
-    if config.search is None or not all(feature.kind.is_text for feature in trained):
-        yield "ensemble", "only text-to-text models can decode together; remove it"
     if len(set(training.ensemble)) < len(training.ensemble):
         yield "ensemble", "a model is listed twice and would count twice; remove one"
     if training.warm_start and training.warm_start.model == PRODUCTION:
@@ -92,9 +88,7 @@ def _subword_sampling_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
     kind = tokenizer.get("type")
     has_symbols = config.data.tags or config.data.protect
-    if config.search is None or not config.description.reference.kind.is_text:
-        yield f"does not apply to the task {config.task}, whose outputs are not texts; remove it"
-    elif kind not in ("bpe", "unigram"):
+    if kind not in ("bpe", "unigram"):
         yield f"needs a bpe or unigram tokenizer; a text has one segmentation of type {kind}"
     elif kind == "unigram" and (has_symbols or tokenizer["user_defined_symbols"]):
         yield "splits tags and user-defined symbols of type unigram; remove it, or use bpe"
@@ -119,12 +113,7 @@ def _changes_case(noise: TextNoiseConfig | None) -> bool:
 def _noise_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
     folds_case = tokenizer.get("normalization", "").endswith("_cf")
-    if not noisy_features(config.description.features):
-        yield f"does not apply to the task {config.task}, which reads no text; remove it"
-    elif config.search is None or not config.description.reference.kind.is_text:
-        message = f"does not apply to the task {config.task}, whose rows have tokens of single "
-        yield f"{message}words; remove it, or measure with evaluation.robustness"
-    elif folds_case and _changes_case(config.training.noise):
+    if folds_case and _changes_case(config.training.noise):
         message = "upper_case and title_case change nothing, because tokenizer.normalization folds "
         yield f"{message}case; remove them"
     elif tokenizer.get("type") == "word":
@@ -136,12 +125,7 @@ def _noise_problems(config: Config) -> Iterator[str]:
 def _guided_alignment_problems(config: Config, path: KeyPath) -> Iterator[Problem]:
     """Check that there are links, and attention that they can supervise."""
     guidance: Any = config.training.guided_alignment
-    description, extra = config.description, config.data.extra
-    can_preprocess = path[-1] in description.preprocessing_section.model_fields
-    if not can_preprocess or description.reference.multiple:
-        message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
-        yield Problem(path, message)
-        return
+    extra = config.data.extra
     if guidance.links not in extra:
         yield Problem((*path, "links"), unknown(guidance.links, extra, "a column of data.extra"))
     attention = config.model.attention

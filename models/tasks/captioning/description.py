@@ -86,7 +86,7 @@ class CaptioningPreprocessingConfig(Section):
 
 def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
-    model, search = config.model, config.search
+    model = config.model
     factor = 2 ** len(model.encoder.channels)
     for side, size in model.image:
         if size % factor:
@@ -111,12 +111,6 @@ def validate(config: Any) -> Iterator[Problem]:
     if getattr(model.decoder, "pointer_generator", False):
         message = "images have no tokens to copy; use false"
         yield Problem(("model", "decoder", "pointer_generator"), message)
-    message = "images have no tokens; remove it"
-    yield from checks.check_unused(config, "search", ("max_source_length", "long_source"), message)
-    if search.max_length_factor or search.min_length_factor:
-        name = "max_length_factor" if search.max_length_factor else "min_length_factor"
-        message = "images have no tokens; use 0, and set max_length_offset"
-        yield Problem(("search", name), message)
 
 
 # An image has no tokens that limits could depend on.
@@ -147,4 +141,10 @@ DESCRIPTION = Description(
     validate=validate,
     has_input_length=False,
     preprocessing_section=CaptioningPreprocessingConfig,
+    unused_keys={
+        "search.max_source_length": "images have no tokens",
+        "search.long_source": "images have no tokens",
+        "search.max_length_factor": "images have no tokens, so max_length_offset is the limit",
+        "search.min_length_factor": "images have no tokens",
+    },
 )

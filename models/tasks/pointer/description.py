@@ -109,7 +109,7 @@ _PLANE_METRIC = "hull_area"
 
 def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
-    model, training, unused = config.model, config.training, "does not apply to points; remove it"
+    model, training = config.model, config.training
     yield from checks.check_layers(config, "model.width")
     width = checks.encoder_width(model.encoder, model.width)
     path = ("model", "decoder", "score")
@@ -121,10 +121,6 @@ def validate(config: Any) -> Iterator[Problem]:
     if training.jit_compile:
         message = "XLA cannot compile the recurrent layers of a pointer decoder; use false"
         yield Problem(("training", "jit_compile"), message)
-    yield from checks.check_no_text_training(config)
-    yield from checks.check_unused(config, "search", _TEXT_KEYS, unused)
-    message = f"{unused}, or see model.visits"
-    yield from checks.check_unused(config, "search", ("no_repeat_ngram_size",), message)
     if config.search.long_source != "refuse":
         message = "a row without its last points has another solution; use refuse"
         yield Problem(("search", "long_source"), message)
@@ -161,4 +157,8 @@ DESCRIPTION = Description(
     validate=validate,
     limit_features=limit_features,
     preprocessing_section=PointerPreprocessingConfig,
+    unused_keys={
+        **{f"search.{name}": "does not apply to points" for name in _TEXT_KEYS},
+        "search.no_repeat_ngram_size": "does not apply to points, unlike model.visits",
+    },
 )

@@ -121,7 +121,6 @@ def validate(config: Any) -> Iterator[Problem]:
     score = getattr(config.model.pooling, "score", None)
     if score is not None:
         yield from checks.check_no_coverage(score, ("model", "pooling", "score"))
-    yield from checks.check_no_text_training(config)
     yield from checks.check_layers(config)
     yield from checks.check_xla(config)
 

@@ -82,7 +82,6 @@ def validate(config: Any) -> Iterator[Problem]:
     width = checks.encoder_width(model.modelling, model.embedding)
     path = ("model", "pointer", "score")
     yield from checks.check_widths(model.pointer.score, model.pointer, width, path)
-    yield from checks.check_no_text_training(config)
     yield from checks.check_layers(config)
     yield from checks.check_xla(config)
 

@@ -86,19 +86,22 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
         ),
         (
             "name: x\ntask: similarity\ndata: {train: a.tsv}\n" + TEACHER,
-            "4: augmentation: does not apply to the task similarity; remove it",
+            "4: augmentation: does not apply to the task similarity, only to pairs of texts; rem",
         ),
         (
             "name: x\ntask: captioning\ndata: {train: a.tsv}\n" + TEACHER,
-            "4: augmentation: does not apply to the task captioning; remove it",
+            "4: augmentation: does not apply to the task captioning, only to pairs of texts; rem",
         ),
         (
             "name: x\ntask: summarisation\ndata: {train: a.jsonl}\n" + FILTER,
-            "4: augmentation.filter: needs one target per row, unlike the task summarisation",
+            "4: augmentation.filter: does not apply to the task summarisation, which may have sev",
         ),
         (
             "name: x\ntask: summarisation\ndata: {train: a.jsonl, monolingual: [b]}\n" + BACK,
-            "4: augmentation.back_translation: needs one target per row, unlike the task summar",
+            [
+                "3: data.monolingual: does not apply to the task summarisation, only to pairs of",
+                "4: augmentation.back_translation: does not apply to the task summarisation, wh",
+            ],
         ),
         (
             "name: x\ndata: {train: a.tsv, extra: [links]}\n"

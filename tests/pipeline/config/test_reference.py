@@ -1,6 +1,7 @@
 """The reference and the JSON schema agree with the models; the starters are valid."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from regard.pipeline.config.reference import (
     starter,
     write_starter,
 )
+from regard.pipeline.config.task_keys import inapplicable_keys
 from tests.pipeline.config.refusals import problems_of
 from tests.test_docs import BASE, PAGES, blocks, merged
 
@@ -40,14 +42,15 @@ def test_reference_loads_to_the_defaults(task: str, tmp_path: Path) -> None:
 def test_reference_shows_and_explains_every_key(task: str) -> None:
     lines = config_reference(task).splitlines()
     assert max(map(len, lines)) <= 100
-    for model in _all_models(config_class(task)):
-        for name, field in model.model_fields.items():
-            if field.annotation is type(None):  # no section of this task
-                continue
-            assert field.description, f"{model.__name__}.{name}"
-            assert field.description.rstrip().endswith("."), f"{model.__name__}.{name}"
+    for path, field in _all_fields(config_class(task)):
+        if field.annotation is type(None):  # no section of this task
+            continue
+        assert field.description, path
+        assert field.description.rstrip().endswith("."), path
+        if not any(path[:length] in inapplicable_keys(task) for length in range(len(path) + 1)):
+            name = path[-1]
             keys = [i for i, line in enumerate(lines) if line.lstrip("# ").startswith(f"{name}:")]
-            assert keys, name
+            assert keys, path
 
 
 def test_other_variants_are_shown_as_comments() -> None:
@@ -195,9 +198,9 @@ def test_invalid_task_or_name(task: str, file: str, message: str, tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-def _all_models(model: type) -> list[type]:
-    result = [model]
-    for field in model.model_fields.values():  # type: ignore[attr-defined]
+def _all_fields(model: type, path: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
+    """Yield the fields of a section, and of the sections in it, with their keys as paths."""
+    for name, field in model.model_fields.items():  # type: ignore[attr-defined]
+        yield (*path, name), field
         for part in models_in(field.annotation):
-            result += _all_models(part)
-    return result
+            yield from _all_fields(part, (*path, name))

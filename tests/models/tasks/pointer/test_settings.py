@@ -54,7 +54,7 @@ CASES = {
     ],
     "model: {visits: twice}": ["4: model.visits: 'twice' is not a choice"],
     "training: {label_smoothing: 0.1}": [
-        "4: training.label_smoothing: does not apply to the task pointer; use 0"
+        "4: training.label_smoothing: does not apply to the task pointer; remove it"
     ],
     "training: {precision: mixed_bfloat16}": [
         "4: training.precision: mixed_bfloat16 would round the coordinates; use float32"
@@ -71,7 +71,7 @@ CASES = {
         "4: search.min_length_factor: does not apply to points; remove it",
     ],
     "search: {type: greedy, no_repeat_ngram_size: 1}": [
-        "4: search.no_repeat_ngram_size: does not apply to points; remove it, or see mode"
+        "4: search.no_repeat_ngram_size: does not apply to points, unlike model.visits; rem"
     ],
     "search: {coverage_penalty: 0.2}": [
         "4: search.coverage_penalty: does not apply to points; remove it"

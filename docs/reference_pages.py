@@ -15,6 +15,7 @@ from regard.pipeline.cli import error_records
 from regard.pipeline.cli.commands import COMMANDS, load
 from regard.pipeline.config import reference
 from regard.pipeline.config.config import config_class
+from regard.pipeline.config.task_keys import inapplicable_keys
 
 _STYLE = re.compile(r"\[/?bold\]")
 _HEAD = ("Key", "Meaning", "Default")
@@ -190,12 +191,15 @@ def _row(
 def _keys(
     model: type[BaseModel], values: BaseModel | None, path: tuple[str, ...], task: str
 ) -> Iterator[tuple[_Key, str]]:
-    """Yield the keys of a section and of all sections in it, with their defaults."""
+    """Yield the keys of a section and of all sections in it, with their defaults.
+
+    Without those that have no effect on the task.
+    """
     kind = str(type_of(model) or "") if path else ""
     summary = inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0] if path else ""
     nested: list[tuple[str, list[type[BaseModel]], Any]] = []
     for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] != "type"):
-        if field.annotation is type(None):
+        if field.annotation is type(None) or (*path, name) in inapplicable_keys(task):
             continue
         value = getattr(values, name) if values is not None else reference._default(field)
         models = models_in(field.annotation)

@@ -15,7 +15,7 @@ class SearchLimits(Section):
     Attributes:
         max_length_factor: Maximum length of an output: max_length_factor x source tokens +
             max_length_offset.
-        max_length_offset: Maximum length of an output, in addition to that of max_length_factor.
+        max_length_offset: Tokens that an output may have beyond those of max_length_factor.
         min_length_factor: Minimum length of an output per source token.
         max_source_length: Maximum number of source tokens.
         long_source: What to do with longer sources: truncate them and report it, or return an

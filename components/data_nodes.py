@@ -37,6 +37,7 @@ from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.components.settings.data_section import checks_class, data_class
 from regard.components.settings.tags import TagsConfig
+from regard.components.settings.task_keys import find_inapplicable
 from regard.components.settings.tokenizer import feature_symbols
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.core.features import Feature
@@ -91,7 +92,8 @@ def _corpus_json(data: Settings, task: str, model: Settings | None) -> str:
     config = arguments.parse("data", type(data) if isinstance(data, DataConfig) else own, data)
     arguments.check()
     corpus = Corpus(config, (*description.row_features(network), *extra_features(config)))
-    for problem in validate_data(config, corpus.features):
+    unused = find_inapplicable(task, {"data": config})
+    for problem in (*unused, *validate_data(config, corpus.features)):
         arguments.add(problem.path, problem.message)
     arguments.check()
     return json.dumps(corpus.to_json(), sort_keys=True)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from regard.components.settings.task_keys import inapplicable_keys
 from regard.models import tasks
 from regard.models.metrics import METRICS, Rows, compute
 from regard.models.settings.annotations import models_in, type_of
@@ -15,7 +16,6 @@ from regard.pipeline.cli import error_records
 from regard.pipeline.cli.commands import COMMANDS, load
 from regard.pipeline.config import reference
 from regard.pipeline.config.config import config_class
-from regard.pipeline.config.task_keys import inapplicable_keys
 
 _STYLE = re.compile(r"\[/?bold\]")
 _HEAD = ("Key", "Meaning", "Default")

@@ -13,6 +13,7 @@ from tfx.types.channel import BaseChannel
 from regard.components.settings.data_section import data_class
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tags import TagsConfig
+from regard.components.settings.task_keys import find_inapplicable
 from regard.components.settings.task_sections import section_defaults, task_sections
 from regard.components.settings.trainer import TrainerConfig
 from regard.core.errors import UserError
@@ -167,7 +168,8 @@ class NodeArguments:
     def check(self, value: T | None = None) -> T:
         """Raise an error with all problems, if there are any.
 
-        Valid sections of a training are also checked together, as those of a YAML file are.
+        Valid sections are also checked as those of a YAML file are: for keys that have no effect on
+        the task, and, those of a training, together.
 
         Args:
             value: a result of these checks, which exists if there are no problems.
@@ -196,7 +198,8 @@ class NodeArguments:
         return create_model("Sections", **{**kinds, name: kind})
 
     def _conflicts(self, description: Description) -> Iterator[Problem]:
-        """Yield the problems that the task's own checks find in the sections of a training."""
+        """Yield keys without effect on the task, and what its own checks find in a training."""
+        yield from find_inapplicable(description.name, self._sections)
         defaults = {name: default for name, (_, default) in task_sections(description).items()}
         if not {"model", "training", "search"} & defaults.keys() <= self._sections.keys():
             return

@@ -54,8 +54,9 @@ class Description:
             that the preprocessing depends on, as a section with fields of the same names.
         has_independent_sentences: Whether the output of a text consists of those of its sentences.
         unused_keys: Keys of sections of all tasks, such as ``search.max_length_factor``, that do
-            not apply to this task, with the reasons. Those that follow from the other attributes
-            are in `regard.pipeline.config.task_keys`.
+            not apply to this task, each with the reason as the end of a sentence, such as "which
+            reads no text". `components/settings/task_keys.py` has those that follow from the
+            other attributes.
     """
 
     name: str

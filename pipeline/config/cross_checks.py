@@ -17,6 +17,7 @@ from regard.components.evaluator.slices import (
     share_names,
 )
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.components.settings.task_keys import find_inapplicable, with_default
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.core.storage import is_uri
 from regard.core.suggestions import suggest
@@ -41,7 +42,6 @@ from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflo
 from regard.pipeline.config.own_nodes import validate_own_nodes
 from regard.pipeline.config.protection_checks import validate_protection
 from regard.pipeline.config.schedule import validate_schedule
-from regard.pipeline.config.task_keys import find_inapplicable, with_defaults
 from regard.pipeline.config.tracking import validate_tracking
 from regard.pipeline.config.training_checks import validate_head, validate_training
 from regard.pipeline.config.tune_checks import validate_tuning
@@ -61,11 +61,14 @@ def validate(config: Config) -> Iterator[Problem]:
 
 def _validate(config: Config) -> Iterator[Problem]:
     """Validate everything except the section ``tune``."""
-    inapplicable = list(find_inapplicable(config))
+    inapplicable = list(find_inapplicable(config.task, vars(config)))
     yield from inapplicable
-    paths = [problem.path for problem in inapplicable]
-    sections = {path[:-1] for path in paths}
-    for problem in _validate_applicable(with_defaults(config, paths)):
+    sections = {problem.path[:-1] for problem in inapplicable}
+    for problem in inapplicable:
+        name = str(problem.path[0])
+        section = with_default(config.task, getattr(config, name), problem.path)
+        config = config.model_copy(update={name: section})
+    for problem in _validate_applicable(config):
         if problem.path not in sections:  # its problem may be that the key is missing
             yield problem
 

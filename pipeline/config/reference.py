@@ -12,12 +12,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
+from regard.components.settings.task_keys import inapplicable_keys
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
 from regard.models import tasks
 from regard.models.settings.annotations import choices_in, models_in
 from regard.pipeline.config.config import DEFAULT_TASK, NAME_PATTERN, config_class, require_task
-from regard.pipeline.config.task_keys import inapplicable_keys
 
 _WIDTH = 96
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
@@ -98,10 +98,19 @@ def _remove_key(schema: dict[str, Any], definitions: dict[str, Any], path: Seque
     for variant in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         _remove_key(variant, definitions, path)
     properties, (name, *rest) = schema.get("properties", {}), path
+    _remove_from_default(schema.get("default"), path)
     if name in properties and rest:
         _remove_key(properties[name], definitions, rest)
     else:
         properties.pop(name, None)
+
+
+def _remove_from_default(default: Any, path: Sequence[str]) -> None:
+    """Remove a key from the default of a section."""
+    for name in path[:-1]:
+        default = default.get(name) if isinstance(default, dict) else None
+    if isinstance(default, dict):
+        default.pop(path[-1], None)
 
 
 def _admit_shorthands(schema: Any) -> Any:

@@ -26,7 +26,6 @@ class BearerTokens:
     """
 
     def __init__(self, file: Path):
-        self._file = file
         self._tokens = read_tokens(file)
         self.watch = FileWatch("tokens", self._tokens, lambda: read_tokens(file), self._use)
 
@@ -36,17 +35,16 @@ class BearerTokens:
         comparisons = [hmac.compare_digest(encoded, known.encode()) for known in self._tokens]
         return any(comparisons)
 
-    def _use(self) -> tuple[str, ...]:
-        self._tokens = read_tokens(self._file)
-        return self._tokens
+    def _use(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        self._tokens = tokens
+        return tokens
 
 
 def read_tokens(file: Path) -> tuple[str, ...]:
     """Return the tokens in a file, without the white space around them.
 
     Raises:
-        UserError: it cannot be read, is too large, or contains no token, or one that a header
-            cannot contain.
+        UserError: it cannot be read, is too large, or contains no token, or a line that is none.
     """
     try:
         lines = read_file(file, _MAX_BYTES).decode("ascii").split("\n")
@@ -55,6 +53,8 @@ def read_tokens(file: Path) -> tuple[str, ...]:
     tokens = tuple(stripped for line in lines if (stripped := line.strip()))
     if not tokens:
         raise UserError("The file contains no token.", str(file), _REMEDY)
-    if not all(token.isprintable() for token in tokens):
-        raise UserError("A token contains a control character.", str(file), _REMEDY)
+    for token in tokens:
+        if token.startswith("#") or not token.isprintable() or " " in token:
+            message = "A token has a space or a control character, or begins with #."
+            raise UserError(message, str(file), _REMEDY)
     return tokens

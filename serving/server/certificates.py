@@ -39,7 +39,7 @@ class Certificates:
             self._pop_pending_for_grpc,
             require_client_authentication=files.client_ca is not None,
         )
-        self.watch = FileWatch("certificates", contents, files.read, self._use)
+        self.watch = FileWatch("certificates", contents, files.read, lambda changed: self._use())
 
     def _use(self) -> TlsContents:
         """Use the files for new connections, and return their contents.

@@ -27,8 +27,8 @@ class FileWatch(Generic[Contents]):
         subject: what the files contain, in the plural, for the log.
         contents: the contents in use.
         read: reads the contents.
-        use: begins to use the files, and returns their contents. After an error, the next check
-            calls it again.
+        use: begins to use changed contents, and returns those that are in use then. After an error,
+            the next check calls it again.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class FileWatch(Generic[Contents]):
         subject: str,
         contents: Contents,
         read: Callable[[], Contents],
-        use: Callable[[], Contents],
+        use: Callable[[Contents], Contents],
     ):
         self._subject, self._read, self._use = subject, read, use
         self._current_contents = self._last_contents = contents
@@ -71,7 +71,7 @@ class FileWatch(Generic[Contents]):
         contents = self._read()
         is_complete, self._last_contents = contents == self._last_contents, contents
         if is_complete and contents != self._current_contents:
-            self._current_contents = self._use()
+            self._current_contents = self._use(contents)
             log.info("The changed %s are in use.", self._subject)
 
 

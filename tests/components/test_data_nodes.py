@@ -33,6 +33,9 @@ def test_corpus_gen_has_the_features_of_the_model():
 def test_corpus_gen_checks_the_rules_of_data():
     with pytest.raises(UserError, match=r"data\.eval"):
         CorpusGen({"train": "a.tsv", "eval": "b.tsv"}, "translation")
+    for key, value in (("images", "."), ("tags", {"train": ["de"]})):
+        with pytest.raises(UserError, match=rf"data\.{key}: does not apply to the task pointer"):
+            CorpusGen({"train": "a.jsonl", key: value}, "pointer")
 
 
 def test_example_validator_has_the_checks_of_the_task():

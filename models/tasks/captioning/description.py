@@ -142,9 +142,9 @@ DESCRIPTION = Description(
     has_input_length=False,
     preprocessing_section=CaptioningPreprocessingConfig,
     unused_keys={
-        "search.max_source_length": "images have no tokens",
-        "search.long_source": "images have no tokens",
-        "search.max_length_factor": "images have no tokens, so max_length_offset is the limit",
-        "search.min_length_factor": "images have no tokens",
+        "search.max_source_length": "whose images have no tokens",
+        "search.long_source": "whose images have no tokens",
+        "search.max_length_factor": "whose images have no tokens; set max_length_offset",
+        "search.min_length_factor": "whose images have no tokens",
     },
 )

@@ -158,7 +158,7 @@ DESCRIPTION = Description(
     limit_features=limit_features,
     preprocessing_section=PointerPreprocessingConfig,
     unused_keys={
-        **{f"search.{name}": "does not apply to points" for name in _TEXT_KEYS},
-        "search.no_repeat_ngram_size": "does not apply to points, unlike model.visits",
+        **{f"search.{name}": "which has no texts" for name in _TEXT_KEYS},
+        "search.no_repeat_ngram_size": "whose points model.visits lets repeat or not",
     },
 )

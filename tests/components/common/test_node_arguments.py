@@ -82,6 +82,30 @@ def test_sections_are_checked_together():
     assert line.startswith("model.encoder.heads:")
 
 
+@pytest.mark.parametrize(
+    ("task", "name", "section", "key"),
+    [
+        ("similarity", "training", {"label_smoothing": 0.1}, "training.label_smoothing"),
+        ("span", "training", {"scheduled_sampling": {}}, "training.scheduled_sampling"),
+        ("pointer", "search", {"coverage_penalty": 0.2}, "search.coverage_penalty"),
+        ("captioning", "search", {"max_length_factor": 2.0}, "search.max_length_factor"),
+        ("pointer", "evaluation", {"robustness": {}}, "evaluation.robustness"),
+    ],
+)
+def test_keys_without_effect_on_the_task(task, name, section, key):
+    arguments = NodeArguments("Trainer", task)
+    arguments.section(name, section)
+    (line,) = problems(arguments)
+    assert line.startswith(f"{key}: does not apply to the task {task}")
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sampling"])
+def test_each_search_has_the_defaults_of_the_task(kind):
+    arguments = NodeArguments("Predictor", "captioning")
+    assert arguments.section("search", {"type": kind}).max_length_factor == 0.0
+    arguments.check()
+
+
 def test_the_tokenizer_of_another_component_may_be_shared():
     arguments = NodeArguments("Trainer", "translation")
     arguments.section("model", {"decoder": {"type": "luong", "pointer_generator": True}})

@@ -86,20 +86,20 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
         ),
         (
             "name: x\ntask: similarity\ndata: {train: a.tsv}\n" + TEACHER,
-            "4: augmentation: does not apply to the task similarity, only to pairs of texts; rem",
+            "4: augmentation: does not apply to the task similarity, only to tasks with pairs",
         ),
         (
             "name: x\ntask: captioning\ndata: {train: a.tsv}\n" + TEACHER,
-            "4: augmentation: does not apply to the task captioning, only to pairs of texts; rem",
+            "4: augmentation: does not apply to the task captioning, only to tasks with pairs",
         ),
         (
             "name: x\ntask: summarisation\ndata: {train: a.jsonl}\n" + FILTER,
-            "4: augmentation.filter: does not apply to the task summarisation, which may have sev",
+            "4: augmentation.filter: does not apply to the task summarisation, whose rows may ha",
         ),
         (
             "name: x\ntask: summarisation\ndata: {train: a.jsonl, monolingual: [b]}\n" + BACK,
             [
-                "3: data.monolingual: does not apply to the task summarisation, only to pairs of",
+                "3: data.monolingual: does not apply to the task summarisation, whose rows may ha",
                 "4: augmentation.back_translation: does not apply to the task summarisation, wh",
             ],
         ),

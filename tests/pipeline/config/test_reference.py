@@ -9,6 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from regard.components.settings.task_keys import inapplicable_keys
 from regard.core.errors import UserError
 from regard.core.yaml_text import from_yaml
 from regard.models.settings.annotations import models_in
@@ -22,7 +23,6 @@ from regard.pipeline.config.reference import (
     starter,
     write_starter,
 )
-from regard.pipeline.config.task_keys import inapplicable_keys
 from tests.pipeline.config.refusals import problems_of
 from tests.test_docs import BASE, PAGES, blocks, merged
 
@@ -58,6 +58,16 @@ def test_other_variants_are_shown_as_comments() -> None:
     assert "    #   type: exponential\n" in text
     assert "  #   type: greedy\n" in text
     assert "    #   decay_steps: 1000\n" in text
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_defaults_of_sections_agree_with_the_schema(task: str) -> None:
+    schema = json_schema(task)
+    for name, section in schema["properties"].items():
+        if "default" in section:
+            part = {"$defs": schema["$defs"], **section}
+            errors = list(Draft202012Validator(part).iter_errors(section["default"]))
+            assert errors == [], name
 
 
 def test_schema_has_descriptions_choices_and_strictness() -> None:

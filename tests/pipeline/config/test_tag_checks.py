@@ -66,5 +66,5 @@ def test_tags_are_for_text_to_text_tasks(task: str, tmp_path: Path) -> None:
         assert load_text(tmp_path, text).data.tag_names == ("de",)
     else:
         text = text[: text.index("evaluation")]
-        expected = f"3: data.tags: does not apply to the task {task}, only to pairs of texts"
+        expected = f"3: data.tags: does not apply to the task {task}, only to tasks with pairs"
         compare(problems_of(tmp_path, text), expected)

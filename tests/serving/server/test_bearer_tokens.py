@@ -9,11 +9,11 @@ from regard.serving.server.options import ManagerOptions
 
 def test_the_tokens_of_a_file(tmp_path):
     file = tmp_path / "tokens"
-    file.write_bytes(b"first\r\n\n  second token \t\nthird")
-    assert read_tokens(file) == ("first", "second token", "third")
+    file.write_bytes(b"first\r\n\n  second \t\nthird")
+    assert read_tokens(file) == ("first", "second", "third")
     tokens = BearerTokens(file)
-    assert [tokens.contains(text) for text in ("first", "second token", "third")] == [True] * 3
-    for text in ("", "firs", "first\r", "first\n", "second", "fürst", "first\nsecond token"):
+    assert [tokens.contains(text) for text in ("first", "second", "third")] == [True] * 3
+    for text in ("", "firs", "first\r", "first\n", "secon", "fürst", "first\nsecond"):
         assert not tokens.contains(text), text
     assert "first" not in repr(tokens)
 
@@ -25,6 +25,9 @@ def test_the_tokens_of_a_file(tmp_path):
         (b" \r\n\n", "no token"),
         (b"a\nb\x00c", "control character"),
         (b"a\nb\x0bc", "control character"),
+        (b"a\nof Ann", "space"),
+        (b"#\na", "begins with #"),
+        (b"# of Ann\na", "begins with #"),
         ("b\u00e4r".encode(), "not ASCII"),
         (b"\xef\xbb\xbfsecret", "not ASCII"),
         (b"a" * 16_385, "more than 16,384 bytes"),

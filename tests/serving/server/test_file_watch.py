@@ -19,8 +19,7 @@ class Setting:
         self.file, self.used = file, []
         self.watch = FileWatch("values", file.read_text(), file.read_text, self.use)
 
-    def use(self) -> str:
-        text = self.file.read_text()
+    def use(self, text: str) -> str:
         int(text)
         self.used.append(text)
         return text

@@ -66,15 +66,15 @@ CASES = {
         "4: training.early_stopping.metric: tour_length is computed on the test split only"
     ],
     "search: {max_length_factor: 3.0, max_length_offset: 0, min_length_factor: 1.0}": [
-        "4: search.max_length_factor: does not apply to points; remove it",
-        "4: search.max_length_offset: does not apply to points; remove it",
-        "4: search.min_length_factor: does not apply to points; remove it",
+        "4: search.max_length_factor: does not apply to the task pointer, which has no te",
+        "4: search.max_length_offset: does not apply to the task pointer, which has no te",
+        "4: search.min_length_factor: does not apply to the task pointer, which has no te",
     ],
     "search: {type: greedy, no_repeat_ngram_size: 1}": [
-        "4: search.no_repeat_ngram_size: does not apply to points, unlike model.visits; rem"
+        "4: search.no_repeat_ngram_size: does not apply to the task pointer, whose points model"
     ],
     "search: {coverage_penalty: 0.2}": [
-        "4: search.coverage_penalty: does not apply to points; remove it"
+        "4: search.coverage_penalty: does not apply to the task pointer, which has no te"
     ],
     "search: {long_source: truncate}": [
         "4: search.long_source: a row without its last points has another solution; use refu"

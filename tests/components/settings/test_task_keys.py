@@ -1,17 +1,28 @@
 """Keys that have no effect on a task are refused, and neither reference nor schema has them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from regard.core.yaml_text import from_yaml, to_yaml
+from regard.components.settings import task_keys
+from regard.components.settings.augmentation import AugmentationConfig
+from regard.components.settings.evaluation import EvaluationConfig
+from regard.components.settings.task_keys import (
+    TASK_KEYS,
+    default_of,
+    find_inapplicable,
+    inapplicable_keys,
+    with_default,
+)
+from regard.core.yaml_text import to_yaml
 from regard.models.settings.annotations import models_in
+from regard.models.settings.training import TrainingConfig
 from regard.models.tasks import TASKS
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.reference import config_reference, json_schema
-from regard.pipeline.config.task_keys import TASK_KEYS, inapplicable_keys, with_defaults
 from tests.pipeline.config.refusals import load_text, problems_of
 
 # A value of each key that is not its default.
@@ -88,14 +99,24 @@ def test_a_key_with_an_effect_on_another_task(key: str) -> None:
         assert schema_errors(task, configuration(task, key)) == [], task
 
 
+def keys_of(reference: str) -> set[tuple[str, ...]]:
+    """Return the keys of a reference as paths, with those of variants in comments."""
+    paths, parents = set(), []
+    for line in reference.splitlines():
+        text = line.replace("#   ", "    ", 1) if "#   " in line else line
+        if match := re.match(r"( *)(\w+):", text):
+            depth = len(match[1])
+            parents = [(other, name) for other, name in parents if other < depth]
+            parents.append((depth, match[2]))
+            paths.add(tuple(name for _, name in parents))
+    return paths
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_the_reference_leaves_them_out(task: str) -> None:
-    content = from_yaml(config_reference(task))
-    for path in inapplicable_keys(task):
-        section: Any = content
-        for name in path[:-1]:
-            section = section.get(name) or {}
-        assert path[-1] not in section, path
+    keys = keys_of(config_reference(task))
+    assert ("training", "max_epochs") in keys
+    assert keys.isdisjoint(inapplicable_keys(task))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -108,14 +129,42 @@ def test_their_defaults_are_accepted(task: str, tmp_path: Path) -> None:
     assert load_text(tmp_path, to_yaml(recorded)) == config
 
 
-def test_other_keys_stay_when_some_get_their_defaults(tmp_path: Path) -> None:
-    text = "name: x\ndata: {train: a.tsv, extra: [b]}\n"
-    text += "training: {label_smoothing: 0.3, max_epochs: 3}\nserving: {split_sentences: true}\n"
+def test_other_keys_stay_when_one_gets_its_default(tmp_path: Path) -> None:
+    text = "name: x\ndata: {train: a.tsv}\ntraining: {label_smoothing: 0.3, max_epochs: 3}\n"
+    text += "augmentation: {filter: {forward: a@1, reverse: b@1}}\n"
+    text += "evaluation: {checks: {copies: {limit: 0.2}}}\n"
     config = load_text(tmp_path, text)
-    changed = with_defaults(config, [("training", "label_smoothing"), ("serving", "confidence")])
-    assert changed.training == config.training.model_copy(update={"label_smoothing": 0.1})
-    assert (changed.serving, changed.data) == (config.serving, config.data)
+    training = with_default("translation", config.training, ("training", "label_smoothing"))
+    assert training == config.training.model_copy(update={"label_smoothing": 0.1})
+    path = ("evaluation", "checks", "copies")
+    evaluation = with_default("translation", config.evaluation, path)
+    assert evaluation == load_text(tmp_path, "name: x\ndata: {train: a.tsv}\n").evaluation
+    assert with_default("translation", config.augmentation, ("augmentation",)) is None
+    path = ("augmentation", "filter")
+    assert with_default("translation", config.augmentation, path) == AugmentationConfig()
     assert config.training.label_smoothing == 0.3
+
+
+def test_defaults_of_a_task_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A description has plain lists and mappings."""
+    defaults = {
+        "training": {"ensemble": []},
+        "evaluation": {"metrics": ["pearson"], "checks": {"copies": {"limit": 0.2}}},
+    }
+    monkeypatch.setattr(task_keys, "section_defaults", lambda description: defaults)
+    sections = {
+        "training": TrainingConfig(),
+        "evaluation": EvaluationConfig.model_validate(defaults["evaluation"]),
+    }
+    path = ("evaluation", "checks", "copies")
+    assert default_of("similarity", sections["evaluation"], path).limit == 0.2
+    assert list(find_inapplicable("similarity", sections)) == []
+
+
+def test_sections_that_are_missing_have_no_problems() -> None:
+    sections = {"training": TrainingConfig(label_smoothing=0.2)}
+    (problem,) = find_inapplicable("span", sections)
+    assert problem.path == ("training", "label_smoothing")
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -4,6 +4,7 @@ import inspect
 from typing import Any, Literal, get_args
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from regard.components.checks.base import DataCheck, RowCheck
 from regard.components.checks.control_characters import ControlCharactersCheck
@@ -103,11 +104,18 @@ class DataChecksConfig(CheckSetConfig):
         return {name: check for name, check in self if isinstance(check, DriftCheckConfig)}
 
 
+def row_check_names() -> list[str]:
+    """Return the names of the checks that judge the texts of each row alone."""
+    fields = DataChecksConfig.model_fields.items()
+    return [name for name, field in fields if _classes(field, RowCheck)]
+
+
 def check_class(name: str) -> type[DataCheck]:
     """Return the class of the check of rows with a name."""
-    (check,) = (
-        option
-        for option in get_args(DataChecksConfig.model_fields[name].annotation)
-        if issubclass(option, DataCheck)
-    )
+    (check,) = _classes(DataChecksConfig.model_fields[name], DataCheck)
     return check
+
+
+def _classes(field: FieldInfo, kind: type[DataCheck]) -> list[type[DataCheck]]:
+    """Return the classes of a kind that the value of a field may have."""
+    return [option for option in get_args(field.annotation) if issubclass(option, kind)]

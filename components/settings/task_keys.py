@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from regard.components.settings.data_checks import row_check_names
 from regard.components.settings.task_sections import section_defaults
 from regard.core.text_noise import noisy_features
 from regard.models import tasks
@@ -50,6 +51,10 @@ def _has_one_target(task: Description) -> bool:
     return not task.reference.multiple
 
 
+def _has_texts(task: Description) -> bool:
+    return bool(task.text_features)
+
+
 def _reads_text(task: Description) -> bool:
     return any(feature.role == "input" and feature.kind.is_text for feature in task.features)
 
@@ -79,6 +84,12 @@ TASK_KEYS = (
     TaskKey(("data", "protect"), _preprocesses("protect"), _PAIRS),
     TaskKey(("data", "monolingual"), _is_text_to_text, _PAIRS),
     TaskKey(("data", "monolingual"), _has_one_target, _TARGETS),
+    *(
+        TaskKey(
+            ("data", "checks", name), lambda task: bool(task.text_features), "which has no texts"
+        )
+        for name in row_check_names()
+    ),
     TaskKey(("augmentation",), _is_text_to_text, _PAIRS),
     TaskKey(("augmentation", "filter"), _has_one_target, _TARGETS),
     TaskKey(("augmentation", "back_translation"), _has_one_target, _TARGETS),

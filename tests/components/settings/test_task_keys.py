@@ -1,5 +1,6 @@
 """Keys that have no effect on a task are refused, and neither reference nor schema has them."""
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from regard.components.settings import task_keys
 from regard.components.settings.augmentation import AugmentationConfig
+from regard.components.settings.data_checks import row_check_names
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.task_keys import (
     TASK_KEYS,
@@ -56,6 +58,8 @@ VALUES: dict[str, Any] = {
     "serving.split_sentences": True,
     "serving.confidence": {},
 }
+VALUES |= {f"data.checks.{name}": {"limit": 0.3} for name in row_check_names()}
+VALUES["data.checks.language"] = {"languages": {"source": "en"}}
 CASES = [(task, ".".join(path)) for task in TASKS for path in inapplicable_keys(task)]
 
 
@@ -75,9 +79,14 @@ def configuration(task: str, key: str) -> dict[str, Any]:
     return content
 
 
+@functools.cache
+def schema_validator(task: str) -> Draft202012Validator:
+    return Draft202012Validator(json_schema(task))
+
+
 def schema_errors(task: str, content: dict[str, Any]) -> list[str]:
     """Return the keys that the JSON schema of a task refuses."""
-    errors = Draft202012Validator(json_schema(task)).iter_errors(content)
+    errors = schema_validator(task).iter_errors(content)
     return [".".join(map(str, error.absolute_path)) for error in errors]
 
 

@@ -85,9 +85,7 @@ TASK_KEYS = (
     TaskKey(("data", "monolingual"), _is_text_to_text, _PAIRS),
     TaskKey(("data", "monolingual"), _has_one_target, _TARGETS),
     *(
-        TaskKey(
-            ("data", "checks", name), lambda task: bool(task.text_features), "which has no texts"
-        )
+        TaskKey(("data", "checks", name), _has_texts, "which has no texts")
         for name in row_check_names()
     ),
     TaskKey(("augmentation",), _is_text_to_text, _PAIRS),

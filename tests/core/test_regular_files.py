@@ -10,10 +10,10 @@ from regard.components.registry.records import VersionRecord, read_record
 from regard.core import locks
 from regard.core.errors import UserError
 from regard.core.regular_files import open_regular, read_regular
-from regard.pipeline.cli.serve import _read_token
 from regard.pipeline.prediction.constraints import read_glossary
 from regard.pipeline.workspace import lock_pipeline
 from regard.serving.contract import CONTRACT, SavedModelError, read_contract
+from regard.serving.server.bearer_tokens import read_tokens
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import read_models
 
@@ -84,7 +84,7 @@ def test_a_lock_of_another_kind(tmp_path, monkeypatch, kind):
     [
         ("regard.json", lambda path: read_record(path.parent), UserError),
         (CONTRACT, lambda path: read_contract(path.parents[1]), SavedModelError),
-        ("token", _read_token, UserError),
+        ("tokens", read_tokens, UserError),
         ("terms.tsv", read_glossary, UserError),
         ("models.config", read_models, ServingError),
     ],

@@ -8,6 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from regard.serving.server.bearer_tokens import BearerTokens
 from regard.serving.web import create_routes
 from tests import browser, fake_tasks
 from tests.serving.web.conftest import run_model, wait_for_output
@@ -314,8 +315,10 @@ def test_no_file_loads_external_resources():
         assert "innerHTML" not in text
 
 
-def test_the_page_asks_for_the_token(page, server, monkeypatch):
-    monkeypatch.setattr(server.server._admission, "_token", "secret")
+def test_the_page_asks_for_the_token(page, server, tmp_path, monkeypatch):
+    (tmp_path / "tokens").write_text("secret")
+    tokens = BearerTokens(tmp_path / "tokens")
+    monkeypatch.setattr(server.server._admission, "_tokens", tokens)
     opened = page("reverser")
     opened.run("void (window.prompt = () => 'secret')")
     opened.run("document.querySelector('textarea').focus()")
